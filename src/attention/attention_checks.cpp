@@ -45,7 +45,7 @@ void complete(const char* name, tensor_desc& operand) {
         throw argument_error(std::string("attention: ") + name + " of shape " +
                              to_string(operand.extents) + " has strides " +
                              to_string(operand.strides_bytes));
-    span_bytes(operand); // throws where that overflows
+    span_bytes(operand); // throws on overflow
 }
 
 void require_rank(const char* name, const tensor_desc& operand, int least) {
@@ -65,12 +65,12 @@ std::int64_t extent_from_end(const tensor_desc& operand, int back) {
                       other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
-// What stands before the matrix, with query's heads where these are grouped.
+// The dimensions before the matrix. Grouped operands get the number of heads of query.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
     dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;
-    const std::int64_t own = heads_of(operand), heads = heads_of(desc.query);
-    if (own == 0 ? heads != 0 : heads % own != 0)
+    const std::int64_t operand_heads = heads_of(operand), heads = heads_of(desc.query);
+    if (operand_heads == 0 ? heads != 0 : heads % operand_heads != 0)
         refuse_pair("query", desc.query, name, operand, "the heads are no multiple");
     outer[outer.rank() - 1] = heads;
     return outer;
@@ -135,8 +135,8 @@ void complete_outputs(attention_desc& desc) {
 
 } // namespace
 
-// By Newton's method: the library does without libm. Halving more often than a root has bits brings
-// any start near enough.
+// Newton's method, because the library does not link libm. Every start converges: 64 halvings are
+// more than a root has bits.
 float default_scale(std::int64_t depth) {
     const auto square = static_cast<double>(depth);
     double root = std::max(square, 1.0);
@@ -144,12 +144,13 @@ float default_scale(std::int64_t depth) {
     return static_cast<float>(1 / root);
 }
 
-void require_addresses(const attention_desc& desc, const attention_operands& at) {
-    const void* const addresses[] = {at.query, at.key,   at.value, at.cond,
-                                     at.bias,  at.sinks, at.dst,   at.statistics};
+void require_addresses(const attention_desc& desc, const attention_operands& addresses) {
+    const void* const pointers[] = {addresses.query, addresses.key,       addresses.value,
+                                    addresses.cond,  addresses.bias,      addresses.sinks,
+                                    addresses.dst,   addresses.statistics};
     for (std::size_t i = 0; i < named_operands.size(); ++i) {
         const tensor_desc& operand = desc.*named_operands[i].desc;
-        if (addresses[i] != nullptr || operand.type == data_type::undef ||
+        if (pointers[i] != nullptr || operand.type == data_type::undef ||
             std::ranges::count(operand.extents, 0) > 0)
             continue;
         throw argument_error(std::string("attention: the address of ") + named_operands[i].name +
@@ -167,7 +168,7 @@ attention_desc checked_attention(attention_desc desc) {
         complete(name, desc.*operand);
     check_inputs(desc);
     complete_outputs(desc);
-    // Outputs are written by several threads at once.
+    // Several threads write the outputs at once.
     for (const auto& [name, operand] : std::span(named_operands).subspan(input_count)) {
         complete(name, desc.*operand);
         if ((desc.*operand).type != data_type::undef)

@@ -24,12 +24,12 @@ inline constexpr std::array<named_operand, 8> named_operands{{
     {"statistics", &attention_desc::statistics},
 }};
 
-// The description with every stride, dst and scale filled in. Throws argument_error and
-// shape_error as compile(attention_desc) says.
+// Returns the description with strides, dst and scale filled in. Throws as
+// compile(attention_desc) documents.
 attention_desc checked_attention(attention_desc desc);
 
-// Throws argument_error for a null address of an operand with elements.
-void require_addresses(const attention_desc& desc, const attention_operands& at);
+// Throws argument_error if an operand with elements has a null address.
+void require_addresses(const attention_desc& desc, const attention_operands& addresses);
 
 // 1 / sqrt(depth).
 float default_scale(std::int64_t depth);

@@ -7,19 +7,19 @@ cached_map::cached_map(const void* address, const mask_layout& form)
       highest(form.is_bias() ? tiles.size() : 0) {}
 
 cached_map* cached_maps::find(const void* mask, const mask_layout& layout) const {
-    cached_map* one = first.load(std::memory_order_acquire);
-    while (one != nullptr && (one->mask != mask || one->layout != layout)) one = one->next.get();
-    return one;
+    cached_map* map = first.load(std::memory_order_acquire);
+    while (map != nullptr && (map->mask != mask || map->layout != layout)) map = map->next.get();
+    return map;
 }
 
 cached_map* cached_maps::add(std::unique_ptr<cached_map> map) {
     cached_map* const added = map.release();
     ++count;
-    cached_map* before = first.load(std::memory_order_relaxed);
+    cached_map* head = first.load(std::memory_order_relaxed);
     do {
         static_cast<void>(added->next.release());
-        added->next.reset(before);
-    } while (!first.compare_exchange_weak(before, added, std::memory_order_acq_rel));
+        added->next.reset(head);
+    } while (!first.compare_exchange_weak(head, added, std::memory_order_acq_rel));
     return added;
 }
 

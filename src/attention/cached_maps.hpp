@@ -9,10 +9,10 @@
 
 namespace maskwise {
 
-// Memory that map_row_tile fills in.
+// The arrays that map_row_tile fills in.
 struct map_memory {
     tile_mask* tiles = nullptr;
-    float* highest = nullptr; // of a bias
+    float* highest = nullptr; // null for a cond
 };
 
 // The map of one mask.
@@ -24,19 +24,19 @@ struct cached_map {
     const void* mask;
     mask_layout layout;
     std::vector<tile_mask> tiles;
-    std::vector<float> highest; // of a bias
+    std::vector<float> highest; // empty for a cond
     std::unique_ptr<cached_map> next;
 };
 
-// The maps that a mask_maps caches. Any number of threads may use it at once.
+// The maps that a mask_maps caches. Thread-safe.
 struct cached_maps {
     ~cached_maps() { std::unique_ptr<cached_map> all(first.load()); }
 
-    // Null if none is cached.
+    // Null if the map is not cached.
     cached_map* find(const void* mask, const mask_layout& layout) const;
-    // Adds a map without a search for an equal one.
+    // Does not look for an equal map.
     cached_map* add(std::unique_ptr<cached_map> map);
-    // More layouts than any model has: others are not cached.
+    // No model has this many layouts. Further maps are not cached.
     bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
 
     std::atomic<cached_map*> first = nullptr;

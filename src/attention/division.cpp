@@ -10,19 +10,19 @@
 namespace maskwise {
 namespace {
 
-// A worker that takes its last item when all others are done takes a fifth longer than they.
+// Enough that a worker which takes its last item after all others are done adds at most a fifth.
 constexpr std::int64_t items_per_worker = 4;
-// An item of fewer key tiles spends too much of its time on its state, and one of half as many less
-// than workers without an item would lose.
+// An item of fewer key tiles spends too much time on its state. With many workers, half as many are
+// better than idle workers.
 constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
-// By size; exact enough for the order of items.
+// Items are ordered by size class, not by exact size.
 constexpr std::int64_t classes = 16;
-// With this many row tiles per worker even a heavy last tile adds little, so counting costs more
+// With this many row tiles per worker, even a heavy last tile adds little, so counting costs more
 // than it saves.
 constexpr std::int64_t many_row_tiles = 8, many_beyond_few_workers = 32;
-// What a row tile costs without its keys, in key tiles: its queries, its rows of dst.
-constexpr std::int64_t own_cost = 1;
+// Cost of a row tile's queries and rows of dst, in key tiles.
+constexpr std::int64_t fixed_cost = 1;
 
 std::int64_t padded(std::int64_t bytes) {
     return static_cast<std::int64_t>(padded_bytes(static_cast<std::size_t>(bytes)));
@@ -36,8 +36,8 @@ std::int64_t least_of_item(int workers) {
     return workers > few_workers ? least_tiles / 2 : least_tiles;
 }
 
-// Row tiles that all compute as many key tiles: cut so that the last round of items leaves few
-// workers idle. In tenths of a key tile, a part adds 5 to its worker and 1 to who joins the parts.
+// For row tiles of equal cost: the slice size that leaves the fewest workers idle in the last
+// round. A slice costs its worker half a key tile; merging it costs a tenth.
 std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
     const auto time_of = [&](std::int64_t parts) {
         return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
@@ -62,12 +62,12 @@ std::int64_t most_of_item(const row_costs& costs, int workers) {
         return std::max(most_of_equal(*most, costs.heads * costs.row_tiles, workers),
                         least_of_item(workers));
     const std::int64_t sum =
-        std::accumulate(costs.tiles, costs.tiles + costs.unlike(), costs.unlike() * own_cost);
+        std::accumulate(costs.tiles, costs.tiles + costs.unlike(), costs.unlike() * fixed_cost);
     return std::max(rounded_up(sum * costs.heads_alike, workers * items_per_worker),
                     least_of_item(workers));
 }
 
-// How a row tile is cut; class 0 has the largest items.
+// How a row tile is cut into slices. Class 0 has the largest items.
 struct row_cut {
     row_cut(std::int64_t tiles, std::int64_t most)
         : parts(tiles > most ? rounded_up(tiles, most) : 1),
@@ -78,7 +78,7 @@ struct row_cut {
 
 using class_places = std::array<std::int64_t, classes + 1>;
 
-// Where each class begins.
+// Index of the first item of each class.
 class_places places_of(const row_costs& costs, std::int64_t most) {
     class_places places{};
     for (std::int64_t i = 0; i < costs.unlike(); ++i) {
@@ -104,41 +104,41 @@ void add_row_tile(std::int64_t row_tile, const row_cut& cut, class_places& place
 } // namespace
 
 std::int64_t division::bytes() const {
-    const wide all = wide{workers} * worker_bytes + wide{most_states} * state_bytes +
-                     highest_bytes + norm_bytes + map_bytes + cost_bytes + list_bytes +
-                     static_cast<std::int64_t>(scratch_alignment);
+    const wide total = wide{workers} * worker_bytes + wide{most_states} * state_bytes +
+                       highest_bytes + norm_bytes + map_bytes + cost_bytes + list_bytes +
+                       static_cast<std::int64_t>(scratch_alignment);
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    return all > most ? most : static_cast<std::int64_t>(all);
+    return total > most ? most : static_cast<std::int64_t>(total);
 }
 
 division divide(const tile_plan& plan, int threads) {
-    division made;
-    made.threads = threads;
-    made.row_tiles = plan.heads * plan.row_tiles();
-    made.by_cost = threads > 1 && !plan.by_operators() && // which adds all values in one order
-                   plan.key_tiles() >= 2 * least_of_item(threads) &&
-                   has_few_row_tiles(made.row_tiles, threads);
-    std::int64_t items = made.row_tiles;
-    if (made.by_cost) {
+    division split;
+    split.threads = threads;
+    split.row_tiles = plan.heads * plan.row_tiles();
+    split.by_cost = threads > 1 && !plan.by_operators() && // there, values are added in one order
+                    plan.key_tiles() >= 2 * least_of_item(threads) &&
+                    has_few_row_tiles(split.row_tiles, threads);
+    std::int64_t items = split.row_tiles;
+    if (split.by_cost) {
         const std::int64_t wanted = threads * items_per_worker;
         const std::int64_t parts = rounded_up(plan.key_tiles(), least_of_item(threads));
-        items = made.most_items = std::min(items + wanted, items * parts);
-        made.most_states = std::min(made.most_items, 2 * wanted);
-        made.cost_bytes = padded(made.row_tiles * std::int64_t{sizeof(std::int64_t)});
-        made.list_bytes =
-            padded((made.most_items + made.row_tiles) * std::int64_t{sizeof(work_item)});
+        items = split.most_items = std::min(items + wanted, items * parts);
+        split.most_states = std::min(split.most_items, 2 * wanted);
+        split.cost_bytes = padded(split.row_tiles * std::int64_t{sizeof(std::int64_t)});
+        split.list_bytes =
+            padded((split.most_items + split.row_tiles) * std::int64_t{sizeof(work_item)});
     }
-    made.workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, threads));
+    split.workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, threads));
     constexpr std::int64_t float_bytes = sizeof(float);
-    made.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
-    if (plan.bounds_scores) made.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
-    made.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
-    made.worker_bytes = padded(plan.worker.floats * float_bytes);
-    made.state_bytes = padded(plan.state_floats() * float_bytes);
-    return made;
+    split.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
+    if (plan.bounds_scores) split.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
+    split.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
+    split.worker_bytes = padded(plan.worker.floats * float_bytes);
+    split.state_bytes = padded(plan.state_floats() * float_bytes);
+    return split;
 }
 
-// Rules are a sequence's, which is an index of the first dimension.
+// Rules differ by sequence, and a sequence is an index of the first dimension.
 std::int64_t heads_alike(const tile_plan& plan, bool has_rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (has_rules && last == 0)) return 1;
@@ -147,7 +147,7 @@ std::int64_t heads_alike(const tile_plan& plan, bool has_rules) {
     return plan.outer[last];
 }
 
-// What is broadcast along rows is read in no time.
+// A mask that is broadcast along rows is too small to be worth splitting.
 std::int64_t parts_of_map(const mask_layout& layout, int workers) {
     const std::int64_t row_tiles = layout.heads * layout.row_tiles;
     if (layout.rows < layout.tile_rows || workers == 1) return 1;
@@ -155,7 +155,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Last rows first: below a causal boundary they have most keys.
+// Last rows first: below a causal boundary they keep the most keys.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// The bytes of a tile: whether any is 0, and whether any is not.
+// The OR and the minimum of the bytes of a tile.
 struct bytes_seen {
     std::uint8_t any = 0, least = 0xFF;
 
@@ -19,8 +19,9 @@ struct bytes_seen {
     }
 };
 
-// The compiler makes vectors of the first loop, at any baseline.
-void see_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes, bytes_seen& seen) {
+// The compiler vectorizes the first loop at any baseline.
+void scan_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes,
+              bytes_seen& seen) {
     std::uint8_t any = seen.any, least = seen.least;
     if (key_bytes == 1) {
         for (std::int64_t i = 0; i < keys; ++i) {
@@ -36,11 +37,11 @@ void see_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes,
     seen = {any, least};
 }
 
-tile_mask see_conds(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
-                    const mask_layout& layout) {
+tile_mask classify_conds(const std::uint8_t* first, std::int64_t rows, std::int64_t keys,
+                         const mask_layout& layout) {
     bytes_seen seen;
     for (std::int64_t r = 0; r < rows && !seen.is_mixed(); ++r)
-        see_row(first + r * layout.row_bytes, keys, layout.key_bytes, seen);
+        scan_row(first + r * layout.row_bytes, keys, layout.key_bytes, seen);
     return seen.state(layout.kind == mask_kind::true_masks);
 }
 
@@ -56,9 +57,10 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// A tile that is mixed after some of its rows stays so.
-tile_mask see_bias(const strided_matrix& tile, std::int64_t rows, std::int64_t keys,
-                   const mask_layout& layout, const attention_kernels& kernels, float& highest) {
+// Stops early: once mixed, a tile stays mixed.
+tile_mask classify_bias(const strided_matrix& tile, std::int64_t rows, std::int64_t keys,
+                        const mask_layout& layout, const attention_kernels& kernels,
+                        float& highest) {
     constexpr std::int64_t some_rows = 4;
     number_range seen;
     tile_mask state = tile_mask::kept;
@@ -109,16 +111,17 @@ void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, c
     const std::int64_t rows = std::min(layout.tile_rows, layout.rows - first_row);
     const std::int64_t offset = offset_of(shape_position(head, layout.outer), layout.outer_bytes) +
                                 first_row * layout.row_bytes;
-    auto* const at = static_cast<std::byte*>(const_cast<void*>(mask)) + offset;
-    const auto first_of = [&](std::int64_t p) { return layout.key_tiles * p / part.parts; };
-    for (std::int64_t t = first_of(part.number); t < first_of(part.number + 1); ++t) {
+    auto* const first_byte = static_cast<std::byte*>(const_cast<void*>(mask)) + offset;
+    const auto part_begin = [&](std::int64_t p) { return layout.key_tiles * p / part.parts; };
+    for (std::int64_t t = part_begin(part.number); t < part_begin(part.number + 1); ++t) {
         const std::int64_t first_key = t * layout.tile_keys;
         const std::int64_t keys = std::min(layout.tile_keys, layout.keys - first_key);
-        std::byte* const tile = at + first_key * layout.key_bytes;
-        tiles[t] = layout.is_bias()
-                       ? see_bias({tile, type_of(layout.kind), layout.row_bytes, layout.key_bytes},
-                                  rows, keys, layout, kernels, highest[t])
-                       : see_conds(reinterpret_cast<const std::uint8_t*>(tile), rows, keys, layout);
+        std::byte* const tile = first_byte + first_key * layout.key_bytes;
+        tiles[t] =
+            layout.is_bias()
+                ? classify_bias({tile, type_of(layout.kind), layout.row_bytes, layout.key_bytes},
+                                rows, keys, layout, kernels, highest[t])
+                : classify_conds(reinterpret_cast<const std::uint8_t*>(tile), rows, keys, layout);
     }
 }
 

@@ -7,65 +7,65 @@
 
 namespace maskwise {
 
-// A mask leaves a tile's scores as computed, replaces all of them by the fill, or decides score by
-// score. A bias is 0 everywhere, masks everywhere, or is added.
+// A mask keeps all scores of a tile, replaces all by the fill, or decides score by score. A bias is
+// 0 everywhere, masks everywhere, or is added.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
 // What happens to a key tile of a row tile.
 enum class tile_action : std::uint8_t {
-    skip, // no place has a weight
+    skip, // every weight is 0
     compute,
-    defer, // the bias is so low that maybe no place has a weight
-    fill,  // every place has a fill that is finite
+    defer, // the bias is so low that every weight may be 0
+    fill,  // every score is the fill, which is finite
 };
 
 struct key_tile {
     std::int64_t number = 0, first = 0, keys = 0;
     tile_action action = tile_action::skip;
-    // Parts of the mask that are still to be applied, score by score.
-    bool needs_spans = false; // some row's span of keys ends inside the tile
+    // Parts of the mask that must still be applied score by score.
+    bool needs_spans = false; // some row keeps only a part of the tile
     bool needs_cond = false;
     bool needs_bias = false;
     float highest_bias = 0; // of the tile, or infinity
 };
 
-// What an element of a mask says.
+// How an element of a mask is read.
 enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
 
-// The tiles of a cond or a bias, each looked at once for all heads that share it. Dimensions, rows
-// or keys along which it is broadcast have one place.
+// The tiles of a cond or a bias. A tile is classified once for all heads that share it. Broadcast
+// dimensions, rows or keys have extent 1.
 struct mask_layout {
     dims outer, outer_bytes; // of the operand; extent 1 where it is shared
-    dims outer_tiles;        // from a head to the next in the map, 0 where shared
+    dims outer_tiles;        // strides in the map, 0 where shared
     std::int64_t heads = 0;  // 0 without the operand
     std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
     mask_kind kind = mask_kind::true_keeps;
-    bool bounds_mixed = false; // the largest bias of mixed tiles is wanted, too
+    bool bounds_mixed = false; // also find the largest bias of mixed tiles
 
     bool is_bias() const { return kind >= mask_kind::bias_f32; }
     std::int64_t tiles() const { return heads * row_tiles * key_tiles; }
     friend bool operator==(const mask_layout&, const mask_layout&) = default;
 };
 
-// `strides_bytes` are the operand's for {outer..., rows, keys}, 0 where it is broadcast.
+// `strides_bytes` are the operand's strides for {outer..., rows, keys}, 0 where it is broadcast.
 mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
                              std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
 
-// One of some parts of the key tiles.
+// Slice `number` of `parts` slices of the key tiles.
 struct map_part {
     std::int64_t number = 0, parts = 1;
 };
 
-// Fills in the key tiles of one row tile, or a part of them; number of [0, heads * row_tiles).
-// `highest` becomes the largest bias of each tile, or infinity where it is mixed and not wanted;
-// NaN is the largest. Not used for a cond.
+// Fills in the key tiles of one row tile, or a slice of them. `number` is in [0, heads *
+// row_tiles). `highest` becomes the largest bias of each tile, and NaN counts as the largest;
+// infinity for a mixed tile unless bounds_mixed. Unused for a cond.
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
                   std::int64_t number, tile_mask* tiles, float* highest, map_part part = {});
 
-// Where a head's key tiles of a row tile lie in the map.
+// Index in the map of the first key tile of a head's row tile.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
                           std::int64_t row_tile);
 

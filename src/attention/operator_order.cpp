@@ -1,6 +1,6 @@
-// Attention in the order of separate operators: the scores of a row tile are kept until all are
-// known; weights are exponentials of what lies below the true maximum, divided by their sum and
-// rounded, before the first value is added; values are added in the order of their keys.
+// Attention in the order of separate operators. All scores of a row tile are retained. The softmax
+// subtracts the true maximum, divides by the sum and rounds the weights. Only then are values
+// added, in the order of their keys.
 
 #include "attention/tile_worker.hpp"
 
@@ -14,27 +14,29 @@ float* tile_worker::scores_of(const panel_rows& panel, const key_tile& keys) con
     return operands_.part(plan_.worker.scores) + tile * plan_.tile_keys * plan_.panel;
 }
 
-void tile_worker::keep_scores(const key_tile& keys) {
+void tile_worker::retain_scores(const key_tile& keys) {
     const strided_matrix key = operands_.keys_of(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
-        const panel_scores made = operands_.multiply(panel, keys, key, scores_of(panel, keys));
-        if (made.keys != 0) kernels_.apply_mask(made, state_of(panel, own_state()).maximum);
+        const panel_scores tile_scores =
+            operands_.multiply(panel, keys, key, scores_of(panel, keys));
+        if (tile_scores.keys != 0)
+            kernels_.apply_mask(tile_scores, state_of(panel, worker_state()).maximum);
     });
 }
 
-// Without a bias each place has the fill itself.
+// Without a bias every score is the fill.
 void tile_worker::fill_scores(const key_tile& keys) {
-    if (keys.needs_bias) return keep_scores(keys);
+    if (keys.needs_bias) return retain_scores(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
         std::fill_n(scores_of(panel, keys), keys.keys * plan_.panel, numbers_.fill);
         kernels_.apply_mask(operands_.scores_of(panel, keys, scores_of(panel, keys)),
-                            state_of(panel, own_state()).maximum);
+                            state_of(panel, worker_state()).maximum);
     });
 }
 
-// What then has no weight in any row is skipped from there on.
+// Tiles without a weight in any row become `skip`.
 void tile_worker::retain_deferred(const tile_range& range, tile_action action, key_tile* tiles) {
-    const float* const maxima = own_state();
+    const float* const maxima = worker_state();
     for (std::int64_t number = range.first; number < range.last; ++number) {
         key_tile& keys = tiles[number];
         if (keys.action != action) continue;
@@ -43,11 +45,11 @@ void tile_worker::retain_deferred(const tile_range& range, tile_action action, k
         else if (action == tile_action::fill)
             fill_scores(keys);
         else
-            keep_scores(keys);
+            retain_scores(keys);
     }
 }
 
-void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
+void tile_worker::add_weighted_values(const tile_range& range, const key_tile* tiles) {
     const auto for_each_score = [&](auto visit) {
         for (std::int64_t number = range.first; number < range.last; ++number) {
             const key_tile& keys = tiles[number];
@@ -58,12 +60,12 @@ void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
     for_each_score([&](const key_tile& keys) {
         operands_.for_each_panel([&](const panel_rows& panel) {
             kernels_.exponentiate(operands_.scores_of(panel, keys, scores_of(panel, keys)),
-                                  state_of(panel, own_state()));
+                                  state_of(panel, worker_state()));
         });
     });
     float* const factors = operands_.part(plan_.worker.factor);
     for (std::int64_t q = 0; q < operands_.rows().rows; ++q) {
-        const float sum = own_state()[plan_.tile_rows + q];
+        const float sum = worker_state()[plan_.tile_rows + q];
         factors[q] = sum == 0 ? 0 : 1 / sum;
     }
     for_each_score([&](const key_tile& keys) {
@@ -73,24 +75,24 @@ void tile_worker::weigh(const tile_range& range, const key_tile* tiles) {
             if (weights.keys == 0) return;
             kernels_.normalize(weights, factors + panel.number * plan_.panel, plan_.weights_type);
             operands_.add_values(panel, keys, weights, value,
-                                 {state_of(panel, own_state()).values, nullptr, true});
+                                 {state_of(panel, worker_state()).values, nullptr, true});
         });
     });
 }
 
 void tile_worker::run_by_operators(const tile_range& range) {
     operands_.bind(range.head, range.row_tile);
-    begin(own_state());
+    begin(worker_state());
     auto* const tiles = reinterpret_cast<key_tile*>(operands_.part(plan_.worker.tiles));
     for (std::int64_t number = range.first; number < range.last; ++number) {
         const key_tile& keys = *std::construct_at(tiles + number, operands_.tile(number));
-        if (keys.action == tile_action::compute) keep_scores(keys);
+        if (keys.action == tile_action::compute) retain_scores(keys);
     }
     retain_deferred(range, tile_action::defer, tiles);
     retain_deferred(range, tile_action::fill, tiles);
-    if (plan_.sinks.column_count != 0) merge_sinks(own_state(), 0);
-    weigh(range, tiles);
-    write(own_state(), true);
+    if (plan_.sinks.column_count != 0) merge_sinks(worker_state(), 0);
+    add_weighted_values(range, tiles);
+    write(worker_state(), true);
 }
 
 } // namespace maskwise

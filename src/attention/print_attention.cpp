@@ -15,9 +15,9 @@ std::string mask_words(const tile_plan& plan) {
     return words;
 }
 
-const char* way_of(bool converts, bool in_pairs) {
-    if (!converts) return "read where they are";
-    return in_pairs ? "brought into pairs a tile at a time" : "brought to f32 a tile at a time";
+const char* conversion_words(bool converts, bool in_pairs) {
+    if (!converts) return "read in place";
+    return in_pairs ? "packed into pairs a tile at a time" : "converted to f32 a tile at a time";
 }
 
 } // namespace
@@ -51,9 +51,11 @@ std::string explain(const tile_plan& plan) {
         if (const tensor_desc& desc = plan.desc.*operand; desc.type != data_type::undef)
             operands.append(name).append(" ").append(to_string(desc)).append("\n");
     return operands + "keys are " +
-           way_of(plan.in_pairs ? plan.key_is_transposed : plan.converts_key, plan.in_pairs) +
-           ", values " + way_of(plan.converts_value, plan.in_pairs) + '\n' + to_string(plan) +
-           '\n' + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+           conversion_words(plan.in_pairs ? plan.key_is_transposed : plan.converts_key,
+                            plan.in_pairs) +
+           ", values " + conversion_words(plan.converts_value, plan.in_pairs) + '\n' +
+           to_string(plan) + '\n' + std::to_string(threads) +
+           (threads == 1 ? " thread, " : " threads, ") +
            std::to_string(scratch_bytes(plan, threads)) + " bytes of scratch\n";
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 48; // sums of a few stay within int64
 
-[[noreturn]] void refuse(const std::string& what) {
-    throw argument_error("mask rules: " + what);
+[[noreturn]] void refuse(const std::string& fault) {
+    throw argument_error("mask rules: " + fault);
 }
 
 void require_size(const char* name, std::int64_t value, std::int64_t least) {
@@ -59,17 +59,17 @@ std::int64_t value_for(const std::vector<std::int64_t>& values, std::int64_t seq
 }
 
 struct numbered_document {
-    document own;
-    std::int64_t number; // even for rows between documents
+    document extents;
+    std::int64_t number; // even for a row outside every document
 };
 
-// Rows of documents do not decrease; some documents have none.
+// Documents are sorted by row. A document may have no rows.
 numbered_document document_of(const std::vector<document>& documents, std::int64_t row) {
-    const auto found = std::ranges::partition_point(
+    const auto candidate = std::ranges::partition_point(
         documents, [row](const document& one) { return one.first_row + one.rows <= row; });
-    const std::int64_t number = 2 * (found - documents.begin());
-    if (found == documents.end() || row < found->first_row) return {document{}, number};
-    return {*found, number + 1};
+    const std::int64_t number = 2 * (candidate - documents.begin());
+    if (candidate == documents.end() || row < candidate->first_row) return {document{}, number};
+    return {*candidate, number + 1};
 }
 
 key_span common(const key_span& a, const key_span& b) {
@@ -81,10 +81,10 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
 }
 
 key_span chunks_of(const key_chunks& chunks, std::int64_t position, std::int64_t origin) {
-    const std::int64_t own = floor_divide(position - origin, chunks.size);
-    const std::int64_t begin = origin + own * chunks.size;
-    // An earlier chunk than the first changes nothing.
-    const std::int64_t earlier = std::min(chunks.earlier, std::max<std::int64_t>(own, 0) + 1);
+    const std::int64_t chunk = floor_divide(position - origin, chunks.size);
+    const std::int64_t begin = origin + chunk * chunks.size;
+    // There is no chunk before the first.
+    const std::int64_t earlier = std::min(chunks.earlier, std::max<std::int64_t>(chunk, 0) + 1);
     return {begin - earlier * chunks.size, begin + chunks.size};
 }
 
@@ -94,7 +94,7 @@ key_span window_of(const key_window& window, std::int64_t position) {
             window.right < 0 ? limits::max() : position + window.right + 1};
 }
 
-// Where they touch they are one.
+// Merges spans that touch.
 row_spans joined(const key_span& main, const key_span& second) {
     if (second.is_empty()) return {main, {}};
     if (main.is_empty()) return {second, {}};
@@ -102,8 +102,7 @@ row_spans joined(const key_span& main, const key_span& second) {
     return {{std::min(main.first, second.first), std::max(main.last, second.last)}, {}};
 }
 
-// Of spans that are not empty; an empty one stays as the other is. Returns whether keys that
-// neither holds lie between them.
+// Extends `any` to the hull of both spans. Returns whether the hull has keys that neither holds.
 bool widen(key_span& any, const key_span& by) {
     if (by.is_empty()) return false;
     const bool is_apart = !any.is_empty() && (by.first > any.last || any.first > by.last);
@@ -138,29 +137,29 @@ sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, s
                                std::int64_t keys)
     : rules_(rules),
       documents_(rules.documents.empty() ? nullptr : &of_sequence(rules.documents, sequence)),
-      given_{value_for(rules.starts, sequence, 0),
-             std::min(keys, value_for(rules.lengths, sequence, keys))},
+      unpadded_{value_for(rules.starts, sequence, 0),
+                std::min(keys, value_for(rules.lengths, sequence, keys))},
       offset_(value_for(rules.offsets, sequence, 0)), rows_(rows),
       prefix_(value_for(rules.prefixes, sequence, 0)) {}
 
 row_spans sequence_rules::spans_of(std::int64_t row) const {
-    key_span given = given_;
-    std::int64_t origin = given.first, ahead = given.last - rows_, first_row = 0, first_key = 0;
+    key_span allowed = unpadded_;
+    std::int64_t origin = allowed.first, ahead = allowed.last - rows_, first_row = 0, first_key = 0;
     std::int64_t number = 0;
     if (documents_ != nullptr) {
-        const auto [own, own_number] = document_of(*documents_, row);
-        number = own_number;
-        given = common(given, {own.first_key, own.first_key + own.keys});
-        origin = own.first_key;
+        const auto [extents, document_number] = document_of(*documents_, row);
+        number = document_number;
+        allowed = common(allowed, {extents.first_key, extents.first_key + extents.keys});
+        origin = extents.first_key;
         if (rules_.in_documents) {
-            first_row = own.first_row;
-            first_key = own.first_key;
-            ahead = own.keys - own.rows;
+            first_row = extents.first_row;
+            first_key = extents.first_key;
+            ahead = extents.keys - extents.rows;
         }
     }
     const std::int64_t position =
         row - first_row + first_key + (rules_.from_end ? ahead : 0) + offset_;
-    key_span kept = given;
+    key_span kept = allowed;
     if (rules_.causal) kept.last = std::min(kept.last, position + 1);
     if (rules_.chunks) kept = common(kept, chunks_of(*rules_.chunks, position, origin));
     key_span second;
@@ -168,7 +167,7 @@ row_spans sequence_rules::spans_of(std::int64_t row) const {
         second = common(kept, {origin, origin + rules_.window->first_keys});
         kept = common(kept, window_of(*rules_.window, position));
     }
-    if (!rules_.prefixes.empty()) second = common(given, {origin, origin + prefix_});
+    if (!rules_.prefixes.empty()) second = common(allowed, {origin, origin + prefix_});
     row_spans spans = joined(kept, second);
     spans.document = number;
     return spans;
@@ -198,7 +197,7 @@ key_span spans_summary::hull() const {
 inline namespace v1 {
 
 void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
-                std::int64_t rows, std::int64_t keys, std::byte* to) {
+                std::int64_t rows, std::int64_t keys, std::byte* dst) {
     check_rules(rules, sequences);
     if (sequence < 0 || sequence >= sequences)
         refuse("sequence " + std::to_string(sequence) + " of " + std::to_string(sequences));
@@ -207,13 +206,13 @@ void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t se
     if (rows == 0 || keys == 0) return;
     const std::string shape = std::to_string(rows) + " rows x " + std::to_string(keys) + " keys";
     if (!checked_multiply(rows, keys)) refuse(shape + " do not fit 64 bits");
-    if (to == nullptr) refuse("the address of a mask of " + shape + " is null");
-    const sequence_rules own(rules, sequence, rows, keys);
-    for (std::int64_t row = 0; row < rows; ++row, to += keys) {
-        std::fill_n(to, keys, std::byte{0});
-        const row_spans spans = own.spans_of(row);
+    if (dst == nullptr) refuse("the address of a mask of " + shape + " is null");
+    const sequence_rules keys_of_rows(rules, sequence, rows, keys);
+    for (std::int64_t row = 0; row < rows; ++row, dst += keys) {
+        std::fill_n(dst, keys, std::byte{0});
+        const row_spans spans = keys_of_rows.spans_of(row);
         for (const key_span& span : {spans.main, spans.second})
-            if (!span.is_empty()) std::fill(to + span.first, to + span.last, std::byte{1});
+            if (!span.is_empty()) std::fill(dst + span.first, dst + span.last, std::byte{1});
     }
 }
 

@@ -13,23 +13,23 @@ struct key_span {
     std::int64_t first = 0, last = 0;
 
     bool is_empty() const { return first >= last; }
-    bool holds(std::int64_t from, std::int64_t to) const { return first <= from && to <= last; }
-    bool meets(std::int64_t from, std::int64_t to) const {
-        return !is_empty() && first < to && from < last;
+    bool holds(std::int64_t begin, std::int64_t end) const { return first <= begin && end <= last; }
+    bool meets(std::int64_t begin, std::int64_t end) const {
+        return !is_empty() && first < end && begin < last;
     }
 };
 
-// What a row keeps: both.
+// The keys that a row keeps: the union of both spans.
 struct row_spans {
     key_span main, second;
-    std::int64_t document = 0; // rows side by side of different documents have different numbers
+    std::int64_t document = 0; // differs between adjacent rows of different documents
 };
 
-// Throws argument_error for rules that contradict themselves, counts beyond 2^48, and vectors of
-// another length than one or `sequences`.
+// Throws argument_error for contradicting rules, counts beyond 2^48, and vectors whose length is
+// neither 1 nor `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
-// What the rules, which were checked and outlive it, say of one sequence of so many rows and keys.
+// The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive it.
 class sequence_rules {
 public:
     sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
@@ -39,20 +39,20 @@ public:
 
 private:
     const mask_rules& rules_;
-    const std::vector<document>* documents_; // null: there are none
-    key_span given_;                         // what padding leaves
+    const std::vector<document>* documents_; // null: the rules have none
+    key_span unpadded_;                      // the keys that are not padding
     std::int64_t offset_, rows_;
-    std::int64_t prefix_; // its keys
+    std::int64_t prefix_; // in keys
 };
 
-// What some rows keep: all of them (no key but these), and any of them; with gaps no row may keep
-// some keys of `any`, as where documents lie apart.
+// A group of rows: every row keeps the keys `all`, and no row keeps a key outside `any`. With gaps,
+// some keys of `any` may be kept by no row, for example between documents.
 struct spans_summary {
     row_spans all, any;
     bool has_gaps = false;
     bool has_documents = false; // rows of more than one document or sequence
 
-    // Whether all rows are of one document and each key of the hull is kept by one of them.
+    // Whether all rows belong to one document and every key of the hull is kept by some row.
     bool is_whole() const { return !has_gaps && !has_documents && any.second.is_empty(); }
 
     void add(const row_spans& row, bool is_first);

@@ -11,10 +11,10 @@
 namespace maskwise {
 namespace {
 
-// Row tiles of which one worker counts the computed key tiles.
+// Row tiles whose computed key tiles a worker counts in one step.
 constexpr std::int64_t row_tiles_at_once = 4;
 
-// A thread of workers may multiply; what it was before comes back, also behind an exception.
+// Prepares the thread for products, and restores its state even after an exception.
 class product_scope {
 public:
     explicit product_scope(const tile_plan& plan)
@@ -34,22 +34,22 @@ private:
 
 class attention_run {
 public:
-    attention_run(const tile_plan& plan, const attention_operands& at,
-                  const attention_numbers& numbers, const parallel_loop* loop, const division& how,
-                  std::byte* scratch)
-        : plan_(plan), at_(at), numbers_(numbers), loop_(loop), how_(how),
+    attention_run(const tile_plan& plan, const attention_operands& addresses,
+                  const attention_numbers& numbers, const parallel_loop* loop,
+                  const division& split, std::byte* scratch)
+        : plan_(plan), addresses_(addresses), numbers_(numbers), loop_(loop), division_(split),
           highest_(reinterpret_cast<float*>(scratch)),
-          key_norms_(reinterpret_cast<float*>(scratch + how.highest_bytes)),
-          cond_map_(reinterpret_cast<tile_mask*>(scratch + how.highest_bytes + how.norm_bytes)),
+          key_norms_(reinterpret_cast<float*>(scratch + split.highest_bytes)),
+          cond_map_(reinterpret_cast<tile_mask*>(scratch + split.highest_bytes + split.norm_bytes)),
           bias_map_(cond_map_ + plan.mask.tiles()),
-          costs_(scratch + how.highest_bytes + how.norm_bytes + how.map_bytes),
-          workers_(costs_ + how.cost_bytes + how.list_bytes),
-          states_(workers_ + how.workers * how.worker_bytes) {}
+          costs_(scratch + split.highest_bytes + split.norm_bytes + split.map_bytes),
+          workers_(costs_ + split.cost_bytes + split.list_bytes),
+          states_(workers_ + split.workers * split.worker_bytes) {}
 
     void run() {
         find_maps();
-        if (how_.by_cost) list_items();
-        share_out(is_listed_ ? list_.count : how_.row_tiles,
+        if (division_.by_cost) list_items();
+        share_out(is_listed_ ? list_.count : division_.row_tiles,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
         share_out(list_.shared_count,
                   [&](tile_worker& worker, std::int64_t item) { finish_shared(worker, item); });
@@ -58,7 +58,8 @@ public:
     tile_counts count() {
         find_maps();
         tile_counts counts;
-        tile_operands operands(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(workers_));
+        tile_operands operands(plan_, addresses_, numbers_, maps_,
+                               reinterpret_cast<float*>(workers_));
         for (std::int64_t i = 0; i < plan_.heads * plan_.row_tiles(); ++i) {
             operands.bind(i / plan_.row_tiles(), i % plan_.row_tiles());
             for (std::int64_t number = 0; number < plan_.key_tiles(); ++number)
@@ -69,8 +70,8 @@ public:
 
 private:
     void find_maps() {
-        maps_.cond = find_map(plan_.mask, at_.cond, {cond_map_, nullptr}).tiles;
-        const map_memory bias = find_map(plan_.bias_mask, at_.bias, {bias_map_, highest_});
+        maps_.cond = find_map(plan_.mask, addresses_.cond, {cond_map_, nullptr}).tiles;
+        const map_memory bias = find_map(plan_.bias_mask, addresses_.bias, {bias_map_, highest_});
         maps_.bias = bias.tiles;
         maps_.highest_bias = bias.highest;
         if (!plan_.bounds_scores) return;
@@ -89,14 +90,14 @@ private:
             ++(is_masked ? counts.mixed : counts.full);
     }
 
-    float* state_at(std::int64_t place) const {
-        return reinterpret_cast<float*>(states_ + place * how_.state_bytes);
+    float* state_at(std::int64_t index) const {
+        return reinterpret_cast<float*>(states_ + index * division_.state_bytes);
     }
 
-    // Heads that are alike are counted once.
+    // Counts once for all heads that share a mask.
     void list_items() {
         auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
-        const std::int64_t alike = heads_alike(plan_, at_.rules != nullptr);
+        const std::int64_t alike = heads_alike(plan_, addresses_.rules != nullptr);
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t count = plan_.heads / alike * row_tiles;
         const auto count_some = [&](tile_worker& worker, std::int64_t part) {
@@ -105,42 +106,43 @@ private:
                 tiles[i] = worker.count_computed(whole(i / row_tiles * alike, i % row_tiles));
         };
         share_out((count + row_tiles_at_once - 1) / row_tiles_at_once, count_some);
-        list_.items = reinterpret_cast<work_item*>(costs_ + how_.cost_bytes);
-        list_.shared = list_.items + how_.most_items;
-        is_listed_ = list_work({plan_.heads, row_tiles, alike, tiles}, how_.threads, list_);
+        list_.items = reinterpret_cast<work_item*>(costs_ + division_.cost_bytes);
+        list_.shared = list_.items + division_.most_items;
+        is_listed_ = list_work({plan_.heads, row_tiles, alike, tiles}, division_.threads, list_);
     }
 
-    // Each worker takes the next item as long as there is one.
+    // Each worker takes the next item until none is left.
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
         if (items == 0) return;
         std::atomic<std::int64_t> next = 0;
         const auto run_worker = [&](std::int64_t number) {
             const product_scope scope(plan_);
-            auto* const scratch = workers_ + number * how_.worker_bytes;
-            tile_worker worker(plan_, at_, numbers_, maps_, reinterpret_cast<float*>(scratch));
+            auto* const scratch = workers_ + number * division_.worker_bytes;
+            tile_worker worker(plan_, addresses_, numbers_, maps_,
+                               reinterpret_cast<float*>(scratch));
             for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
             plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
-        run_in_parts(std::min<std::int64_t>(how_.workers, items), run_worker, loop_);
+        run_in_parts(std::min<std::int64_t>(division_.workers, items), run_worker, loop_);
     }
 
-    void fill_map(const mask_layout& layout, const void* mask, const map_memory& to) const {
+    void fill_map(const mask_layout& layout, const void* mask, const map_memory& map) const {
         const std::int64_t row_tiles = layout.heads * layout.row_tiles;
-        const std::int64_t parts = parts_of_map(layout, how_.workers);
+        const std::int64_t parts = parts_of_map(layout, division_.workers);
         share_out(row_tiles * parts, [&](tile_worker&, std::int64_t item) {
-            const std::int64_t number = item / parts, place = number * layout.key_tiles;
-            map_row_tile(layout, plan_.kernels->attention, mask, number, to.tiles + place,
-                         to.highest == nullptr ? nullptr : to.highest + place,
+            const std::int64_t number = item / parts, index = number * layout.key_tiles;
+            map_row_tile(layout, plan_.kernels->attention, mask, number, map.tiles + index,
+                         map.highest == nullptr ? nullptr : map.highest + index,
                          {item % parts, parts});
         });
     }
 
-    // The map of a mask: cached, to be cached, or in this execution's scratch memory.
+    // The map of a mask: from the cache, new in the cache, or in the scratch of this execution.
     map_memory find_map(const mask_layout& layout, const void* mask,
                         const map_memory& scratch) const {
         if (layout.heads == 0) return {};
-        cached_maps* const cache = at_.maps == nullptr ? nullptr : &at_.maps->data();
+        cached_maps* const cache = addresses_.maps == nullptr ? nullptr : &addresses_.maps->data();
         if (cache != nullptr)
             if (cached_map* const cached = cache->find(mask, layout)) return cached->memory();
         if (cache == nullptr || cache->is_full()) {
@@ -156,7 +158,7 @@ private:
         return {head, row_tile, 0, plan_.key_tiles()};
     }
 
-    // Without a list the last rows of a head are first, too.
+    // The last rows of a head come first even without a list.
     tile_range range_of(std::int64_t item) const {
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t head = item / row_tiles, number = item % row_tiles;
@@ -172,8 +174,8 @@ private:
         const tile_range range = range_of(item);
         if (plan_.by_operators()) return worker.run_by_operators(range);
         if (range.parts > 1) return worker.run(range, state_at(list_.items[item].state));
-        worker.run(range, worker.own_state());
-        worker.finish(range, worker.own_state());
+        worker.run(range, worker.worker_state());
+        worker.finish(range, worker.worker_state());
     }
 
     void finish_shared(tile_worker& worker, std::int64_t item) const {
@@ -186,11 +188,11 @@ private:
     }
 
     const tile_plan& plan_;
-    const attention_operands& at_;
+    const attention_operands& addresses_;
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
-    const division& how_;
-    float* highest_; // of the tiles of bias_map_
+    const division& division_;
+    float* highest_; // of each tile of bias_map_
     float* key_norms_;
     tile_mask* cond_map_;
     tile_mask* bias_map_;
@@ -226,26 +228,26 @@ std::int64_t scratch_bytes(const tile_plan& plan, int threads) {
     return divide(plan, std::max(1, threads)).bytes();
 }
 
-void run_attention(const tile_plan& plan, const attention_operands& at,
+void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop,
                    scratch_pool<scratch_memory>* pool) {
     if (writes_nothing(plan)) return;
-    const division how = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
+    const division split = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
     if (pool == nullptr) pool = &plan.scratch;
     auto memory = pool->take();
     if (!memory) memory = std::make_unique<scratch_memory>();
-    std::byte* const scratch = memory->reserve(static_cast<std::size_t>(how.bytes()));
-    attention_run(plan, at, numbers, loop, how, scratch).run();
+    std::byte* const scratch = memory->reserve(static_cast<std::size_t>(split.bytes()));
+    attention_run(plan, addresses, numbers, loop, split, scratch).run();
     pool->give_back(std::move(memory));
 }
 
-tile_counts count_tiles(const tile_plan& plan, const attention_operands& at) {
+tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses) {
     if (writes_nothing(plan)) return {};
     const parallel_loop alone = calling_thread();
     scratch_memory memory;
-    const division how = divide(plan, 1);
-    std::byte* const scratch = memory.reserve(static_cast<std::size_t>(how.bytes()));
-    return attention_run(plan, at, plan.numbers, &alone, how, scratch).count();
+    const division split = divide(plan, 1);
+    std::byte* const scratch = memory.reserve(static_cast<std::size_t>(split.bytes()));
+    return attention_run(plan, addresses, plan.numbers, &alone, split, scratch).count();
 }
 
 } // namespace maskwise

@@ -10,7 +10,7 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // Below exp(-88) the kernels' exponential is 0.
 constexpr float no_weight = 88;
 
-// So far below the best of a row tile a bias waits for the maxima of others.
+// A tile is deferred if its bias is this far below the best bias of the row tile.
 constexpr float low_bias = 16;
 
 tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool masks) {
@@ -51,9 +51,9 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
     return keys;
 }
 
-// NaN in the bias, or in a row's scores, counts. Where scores have no bound, a bias that masks by a
-// finite number leaves a row its scores where the row has no others, so none above half that
-// number.
+// NaN in the bias or in a row's scores counts as a weight. If scores have no bound, a tile that is
+// masked by a finite bias has a weight until the row's maximum is above half that bias, because a
+// row without other keys depends on it.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;

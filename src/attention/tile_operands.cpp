@@ -27,15 +27,15 @@ strided_matrix as_pairs(strided_matrix matrix) {
     return matrix;
 }
 
-// Side by side.
-void copy_elements(const std::byte* from, std::int64_t stride_bytes, std::byte* to,
+// Gathers elements `stride_bytes` apart into a dense row.
+void copy_elements(const std::byte* src, std::int64_t stride_bytes, std::byte* dst,
                    std::int64_t bytes, std::int64_t width) {
-    const std::int64_t at_once = stride_bytes == width ? bytes : width;
-    for (std::int64_t at = 0; at < bytes; at += at_once, from += stride_bytes)
-        std::copy_n(from, at_once, to + at);
+    const std::int64_t run_bytes = stride_bytes == width ? bytes : width;
+    for (std::int64_t offset = 0; offset < bytes; offset += run_bytes, src += stride_bytes)
+        std::copy_n(src, run_bytes, dst + offset);
 }
 
-// The part of one row tile.
+// The maps of one row tile.
 tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
     if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
@@ -48,21 +48,22 @@ tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
     return maps;
 }
 
-// Whether queries and scores may be scaled alike. A larger factor may make queries infinite that
-// meet small keys, a smaller one takes bits of small queries; neither are a NaN and a soft cap
-// outside of f32's range, which the scale holds.
+// Whether queries may be scaled instead of scores. A larger factor may make queries infinite; a
+// smaller one loses bits of small queries. False for NaN and for scales that hold a soft cap
+// outside f32's range.
 bool is_moderate(float scale) {
     return std::abs(scale) <= 1 && std::abs(scale) >= 0x1p-40F;
 }
 
 } // namespace
 
-// Queries hold the scale where that is a factor of its own; a pair of bf16 cannot.
-tile_operands::tile_operands(const tile_plan& plan, const attention_operands& at,
+// Scales the queries instead of the scores if it can; bf16 pairs cannot be scaled.
+tile_operands::tile_operands(const tile_plan& plan, const attention_operands& addresses,
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
-    : plan_(plan), at_(at), numbers_(numbers), maps_(maps), kernels_(*plan.products),
-      scratch_(scratch), query_factor_(1), spans_(plan, at.rules, numbers.causal_offset, scratch) {
+    : plan_(plan), addresses_(addresses), numbers_(numbers), maps_(maps), kernels_(*plan.products),
+      scratch_(scratch), query_factor_(1),
+      spans_(plan, addresses.rules, numbers.causal_offset, scratch) {
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
@@ -117,24 +118,25 @@ std::int64_t tile_operands::first_of(const tile_range& all, std::int64_t part) c
     return number;
 }
 
-// Found by whoever needs it first; others may find the same meanwhile.
+// The first worker that needs a norm computes it. Others may compute the same meanwhile.
 float tile_operands::key_norm(const key_tile& keys) const {
     const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
     float norm = known.load(std::memory_order_relaxed);
     if (norm != unknown_norm) return norm;
-    norm = kernels_.largest_norm(matrix(plan_.key, at_.key, keys.first), keys.keys, plan_.depth);
+    norm = kernels_.largest_norm(matrix(plan_.key, addresses_.key, keys.first), keys.keys,
+                                 plan_.depth);
     known.store(norm, std::memory_order_relaxed);
     return norm;
 }
 
-// A little more than exact: products are sums of rounded ones. Keys that are masked are not read.
+// 1 % above the exact bound, because products are sums of rounded ones. Masked keys are not read.
 float tile_operands::bound_of_scores(const key_tile& keys) {
     if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
         rows_.maps.bias[keys.number] == tile_mask::masked)
         return std::numeric_limits<float>::infinity();
     if (query_norm_ == unknown_norm)
-        query_norm_ = kernels_.largest_norm(matrix(plan_.query, at_.query, rows_.first), rows_.rows,
-                                            plan_.depth);
+        query_norm_ = kernels_.largest_norm(matrix(plan_.query, addresses_.query, rows_.first),
+                                            rows_.rows, plan_.depth);
     const float cap = std::abs(numbers_.soft_cap);
     const float bound = 1.01F * query_norm_ * key_norm(keys) * std::abs(numbers_.scale);
     return cap != 0 && bound > cap ? cap : bound;
@@ -147,29 +149,29 @@ strided_matrix tile_operands::matrix(const head_operand& operand, const void* ba
 }
 
 strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t count,
-                                     std::int64_t columns, std::int64_t to) const {
-    kernels_.load_rows(rows, count, columns, part(to));
-    return {bytes_at(part(to)), elem_type::f32, columns * float_bytes, float_bytes};
+                                     std::int64_t columns, std::int64_t part_offset) const {
+    kernels_.load_rows(rows, count, columns, part(part_offset));
+    return {bytes_at(part(part_offset)), elem_type::f32, columns * float_bytes, float_bytes};
 }
 
-// f32, or pairs of bf16, which lie there already unless keys are turned.
+// f32, or pairs of bf16. Pairs are in place already unless keys are transposed.
 strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();
-    strided_matrix own = matrix(plan_.key, at_.key, keys.first);
+    strided_matrix rows = matrix(plan_.key, addresses_.key, keys.first);
     if (plan_.key_is_transposed && plan_.in_pairs)
-        return transposed(kernels_.load_pairs(transposed(own), plan_.depth, keys.keys, false,
+        return transposed(kernels_.load_pairs(transposed(rows), plan_.depth, keys.keys, false,
                                               part(plan_.worker.keys)));
     if (plan_.key_is_transposed && plan_.converts_key)
-        return transposed(floats(transposed(own), plan_.depth, keys.keys, plan_.worker.keys));
+        return transposed(floats(transposed(rows), plan_.depth, keys.keys, plan_.worker.keys));
     if (!plan_.in_pairs && plan_.converts_key)
-        return floats(own, keys.keys, plan_.depth, plan_.worker.keys);
-    return plan_.in_pairs ? as_pairs(own) : own;
+        return floats(rows, keys.keys, plan_.depth, plan_.worker.keys);
+    return plan_.in_pairs ? as_pairs(rows) : rows;
 }
 
 void tile_operands::load_queries() {
     for_each_panel([&](const panel_rows& panel) {
-        const strided_matrix queries = matrix(plan_.query, at_.query, panel.first);
+        const strided_matrix queries = matrix(plan_.query, addresses_.query, panel.first);
         kernels_.load_queries(plan_.in_pairs ? as_pairs(queries) : queries, panel.queries,
                               plan_.depth_steps(), query_factor_, queries_of(panel),
                               part(plan_.worker.work));
@@ -188,45 +190,46 @@ key_span tile_operands::kept_keys(const panel_rows& panel, const key_tile& keys)
 
 panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& keys,
                                      const strided_matrix& key, float* scores) {
-    panel_scores made = scores_of(panel, keys, scores);
-    if (made.keys == 0) return made;
+    panel_scores tile_scores = scores_of(panel, keys, scores);
+    if (tile_scores.keys == 0) return tile_scores;
     const auto multiply = plan_.in_pairs ? kernels_.multiply_key_pairs : kernels_.multiply_keys;
-    multiply({.a = key.first + made.first_key * key.row_bytes,
+    multiply({.a = key.first + tile_scores.first_key * key.row_bytes,
               .row_bytes = key.row_bytes,
               .step_bytes = key.column_bytes,
-              .rows = made.keys,
+              .rows = tile_scores.keys,
               .steps = plan_.depth_steps(),
               .b = queries_of(panel),
               .c = scores,
               .queries = panel.queries,
               .type = key.type,
               .ahead_bytes = ahead_bytes_of(key)});
-    made.steps = steps_;
-    made.fill = numbers_.fill;
-    made.bias_on_fill = plan_.desc.bias_on_fill;
-    if (keys.needs_bias) add_bias(panel, made, keys.first + made.first_key);
-    if (keys.needs_cond) add_cond(panel, made, keys.first + made.first_key);
-    if (keys.needs_spans) spans_.add_to(made, panel.number, keys.first + made.first_key);
-    return made;
+    tile_scores.steps = steps_;
+    tile_scores.fill = numbers_.fill;
+    tile_scores.bias_on_fill = plan_.desc.bias_on_fill;
+    if (keys.needs_bias) add_bias(panel, tile_scores, keys.first + tile_scores.first_key);
+    if (keys.needs_cond) add_cond(panel, tile_scores, keys.first + tile_scores.first_key);
+    if (keys.needs_spans)
+        spans_.write_spans(tile_scores, panel.number, keys.first + tile_scores.first_key);
+    return tile_scores;
 }
 
 panel_scores tile_operands::scores_of(const panel_rows& panel, const key_tile& keys,
                                       float* scores) const {
-    panel_scores made;
-    made.scores = scores;
+    panel_scores tile_scores;
+    tile_scores.scores = scores;
     const key_span kept = kept_keys(panel, keys);
     const std::int64_t step = plan_.key_alignment();
-    made.first_key = kept.first / step * step;
-    made.keys = kept.is_empty() ? 0 : kept.last - made.first_key;
-    made.queries = panel.queries;
-    made.in_pairs = plan_.weights_in_pairs;
-    return made;
+    tile_scores.first_key = kept.first / step * step;
+    tile_scores.keys = kept.is_empty() ? 0 : kept.last - tile_scores.first_key;
+    tile_scores.queries = panel.queries;
+    tile_scores.in_pairs = plan_.weights_in_pairs;
+    return tile_scores;
 }
 
 float tile_operands::sink(std::int64_t row) const {
-    const auto at = matrix(plan_.sinks, at_.sinks, row / plan_.query_rows);
+    const auto sink = matrix(plan_.sinks, addresses_.sinks, row / plan_.query_rows);
     float numbers[row_block_elems];
-    kernels_.load_rows(at, 1, 1, numbers);
+    kernels_.load_rows(sink, 1, 1, numbers);
     return numbers[0];
 }
 
@@ -235,10 +238,10 @@ strided_matrix tile_operands::mask_of(const head_operand& mask, const void* base
     strided_matrix rows = matrix(mask, base, 0);
     rows.first += keys.first * rows.column_bytes;
     const auto row_at = [&](std::int64_t q) {
-        return rows.first + mask.own_row(panel.first + q) * rows.row_bytes;
+        return rows.first + mask.shared_row(panel.first + q) * rows.row_bytes;
     };
     const bool follow =
-        mask.own_rows == 0 || mask.own_row(panel.first) + panel.queries <= mask.own_rows;
+        mask.shared_rows == 0 || mask.shared_row(panel.first) + panel.queries <= mask.shared_rows;
     if (follow) return {row_at(0), mask.type, rows.row_bytes, rows.column_bytes};
     const std::int64_t width = bytes_of(mask.type), row_bytes = (keys.last - keys.first) * width;
     std::byte* const copy = bytes_at(part(plan_.worker.mask));
@@ -250,32 +253,32 @@ strided_matrix tile_operands::mask_of(const head_operand& mask, const void* base
 void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,
                              std::int64_t first_key) const {
     const strided_matrix conds =
-        mask_of(plan_.cond, at_.cond, panel, {first_key, first_key + scores.keys});
-    std::byte* const to = bytes_at(part(plan_.worker.conds));
-    scores.cond = to;
+        mask_of(plan_.cond, addresses_.cond, panel, {first_key, first_key + scores.keys});
+    std::byte* const dst = bytes_at(part(plan_.worker.conds));
+    scores.cond = dst;
     scores.cond_step = plan_.panel;
     if (conds.row_bytes == 0) {
         scores.cond_step = 1;
-        for (std::int64_t i = 0; i < scores.keys; ++i) to[i] = conds.first[i * conds.column_bytes];
+        for (std::int64_t i = 0; i < scores.keys; ++i) dst[i] = conds.first[i * conds.column_bytes];
     } else {
-        kernels_.load_conds(conds, panel.queries, scores.keys, to);
+        kernels_.load_conds(conds, panel.queries, scores.keys, dst);
     }
     if (plan_.desc.cond_masks)
-        std::transform(to, to + scores.keys * scores.cond_step, to,
+        std::transform(dst, dst + scores.keys * scores.cond_step, dst,
                        [](std::byte b) { return std::byte{b == std::byte{0}}; });
 }
 
 void tile_operands::add_bias(const panel_rows& panel, panel_scores& scores,
                              std::int64_t first_key) const {
     const strided_matrix bias =
-        mask_of(plan_.bias, at_.bias, panel, {first_key, first_key + scores.keys});
-    float* const to = part(plan_.worker.bias);
-    scores.bias = to;
+        mask_of(plan_.bias, addresses_.bias, panel, {first_key, first_key + scores.keys});
+    float* const dst = part(plan_.worker.bias);
+    scores.bias = dst;
     scores.bias_step = bias.row_bytes == 0 ? 1 : plan_.panel;
     if (bias.row_bytes == 0)
-        kernels_.load_rows(bias, 1, scores.keys, to);
+        kernels_.load_rows(bias, 1, scores.keys, dst);
     else
-        kernels_.load_panel(bias, panel.queries, scores.keys, 1, to, part(plan_.worker.work));
+        kernels_.load_panel(bias, panel.queries, scores.keys, 1, dst, part(plan_.worker.work));
 }
 
 } // namespace maskwise

@@ -12,17 +12,17 @@
 namespace maskwise {
 namespace {
 
-// Longer tiles were not faster, and follow a mask less closely.
+// Larger tiles were not faster, and they follow a mask less closely.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
-// Scores that are kept until all of a row are known should stay in L2.
+// Retained scores should fit L2.
 constexpr std::int64_t most_retained_scores = 1 << 16;
 
-// No machine holds a tile of longer rows, and what a worker has of them stays below 2^59 bytes.
+// No machine holds a tile of longer rows, and a worker's scratch stays below 2^59 bytes.
 constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
-// Counts of heads, rows, keys and tiles, and sums of them, stay within int64.
+// Keeps counts of heads, rows, keys and tiles, and their sums, within int64.
 constexpr std::int64_t most_products = std::int64_t{1} << 60;
 
-// An extent of 0 counts as 1, since products of some of the extents are made, too.
+// An extent of 0 counts as 1, because products of only some extents must fit, too.
 void require_countable(const tile_plan& plan) {
     std::optional<std::int64_t> products = 1;
     const auto times = [&](std::int64_t extent) {
@@ -50,19 +50,19 @@ dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
 
 head_operand make_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
                           std::int64_t columns) {
-    head_operand made;
-    if (operand.type == data_type::undef) return made;
+    head_operand result;
+    if (operand.type == data_type::undef) return result;
     const dims shape = with_matrix(outer, rows, columns);
-    // Strides of an operand without elements were not checked.
+    // The strides of an operand without elements are unchecked.
     const bool is_empty = element_count(operand.extents) == 0;
     const dims strides =
         is_empty ? dims::filled(shape.rank(), 0) : broadcast_strides(operand, shape);
-    made.type = elem_type_of(operand.type);
-    made.row_bytes = strides[outer.rank()];
-    made.column_bytes = strides[outer.rank() + 1];
-    made.outer_bytes = without_last(strides, 2);
-    made.column_count = columns;
-    return made;
+    result.type = elem_type_of(operand.type);
+    result.row_bytes = strides[outer.rank()];
+    result.column_bytes = strides[outer.rank() + 1];
+    result.outer_bytes = without_last(strides, 2);
+    result.column_count = columns;
+    return result;
 }
 
 // Statistics have no columns, and sinks no rows.
@@ -80,8 +80,8 @@ bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
 
-// Queries and keys hold their pairs already; those of values, and of keys that lie turned, are made
-// a tile at a time. Of few queries, weights stay f32.
+// Dense queries and keys hold their pairs already. Pairs of values and of transposed keys are
+// packed a tile at a time. Kernels for few queries have no value pairs: there, weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
     const bool is_beyond_isa =
@@ -116,15 +116,15 @@ void bind_operands(tile_plan& plan) {
                              plan.key.column_bytes != plan.key.row_bytes;
 }
 
-// Whether products take the operand as it lies, its elements that many bytes apart.
+// Whether products read the operand in place, with elements `step_bytes` apart.
 bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
            (operand.type == elem_type::f32 || plan.products->takes_any_type);
 }
 
-// Whether panels of few queries are faster than a wide one that is not full. f32 on AVX-512 gains
-// up to 20 queries where a wide panel would need its second vector, or where the keys and values of
-// a head leave L2.
+// Whether narrow panels are faster than one wide panel that is not full. f32 on AVX-512 gains up to
+// 20 queries if a wide panel would need its second vector, or if the keys and values of a head do
+// not fit L2.
 bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // speed
     const kernel_table& table = *plan.kernels;
@@ -150,13 +150,13 @@ void choose_products(tile_plan& plan) {
     plan.converts_value = !is_taken(plan, plan.value, plan.value.column_bytes);
 }
 
-// Whether each head's rows follow those of the head before it.
+// Whether each head's rows directly follow those of the previous head.
 bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) {
     return operand.column_count == 0 || rows == 1 ||
            operand.outer_bytes[last] == rows * operand.row_bytes;
 }
 
-// Whether rows of all heads can become rows of one: masks may also be the same for all heads.
+// Whether the rows of all heads can become rows of one head. All heads may also share one mask.
 bool can_fold(const tile_plan& plan, int last) {
     const auto has_line = [&](const head_operand* operand) {
         return has_rows_in_line(*operand, plan.rows, last);
@@ -171,15 +171,15 @@ bool can_fold(const tile_plan& plan, int last) {
 void fold_rows(head_operand& operand, std::int64_t rows, std::int64_t heads, int last) {
     if (operand.column_count == 0) return;
     if (!has_rows_in_line(operand, rows, last)) {
-        operand.own_rows = rows;
+        operand.shared_rows = rows;
         return;
     }
     if (rows == 1) operand.row_bytes = operand.outer_bytes[last];
     operand.outer_bytes[last] *= heads;
 }
 
-// Heads of a few queries each that meet the same keys and values become the rows of one head: these
-// are read once for all.
+// Folds heads with few queries and the same keys and values into the rows of one head, so that keys
+// and values are read once.
 void fold_heads(tile_plan& plan) {
     if (plan.rows < 1 || plan.rows > most_tile_rows / 2 || plan.outer.empty()) return;
     const int last = plan.outer.rank() - 1;
@@ -215,9 +215,10 @@ void choose_tiles(tile_plan& plan) {
 mask_layout lay_out_mask(const tile_plan& plan, const head_operand& operand, mask_kind kind) {
     if (operand.column_count == 0) return {};
     const dims strides = with_matrix(operand.outer_bytes, operand.row_bytes, operand.column_bytes);
-    const bool has_own = operand.own_rows != 0; // all of which any row tile may need
-    return make_mask_layout(kind, plan.outer, has_own ? operand.own_rows : plan.rows, plan.keys,
-                            strides, has_own ? operand.own_rows : plan.tile_rows, plan.tile_keys);
+    const bool shares_rows = operand.shared_rows != 0; // any row tile may need all of them
+    return make_mask_layout(kind, plan.outer, shares_rows ? operand.shared_rows : plan.rows,
+                            plan.keys, strides, shares_rows ? operand.shared_rows : plan.tile_rows,
+                            plan.tile_keys);
 }
 
 void lay_out_masks(tile_plan& plan) {
@@ -228,7 +229,7 @@ void lay_out_masks(tile_plan& plan) {
                                   type == elem_type::f32    ? mask_kind::bias_f32
                                   : type == elem_type::bf16 ? mask_kind::bias_bf16
                                                             : mask_kind::bias_f16);
-    // One row tile would take as long for the norms as for the scores.
+    // With one row tile, norms would cost as much as scores.
     plan.bounds_scores =
         plan.bias.column_count != 0 && !plan.by_operators() && plan.row_tiles() > 1;
     plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.bounds_scores;
@@ -238,18 +239,18 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// Adds a part of so many floats; returns where it begins.
+// Adds a part of `floats` floats and returns its offset.
 std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
     constexpr std::int64_t line_floats = scratch_alignment / sizeof(float);
-    const std::int64_t at = layout.floats;
+    const std::int64_t offset = layout.floats;
     layout.floats += (floats + line_floats - 1) / line_floats * line_floats;
-    return at;
+    return offset;
 }
 
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
-    // Of a tile of keys, or of all.
+    // One tile of keys, or all of them.
     const std::int64_t retained_tiles =
         plan.by_operators() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());
@@ -265,7 +266,7 @@ worker_layout lay_out_worker(const tile_plan& plan) {
         layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
-    if (plan.cond.own_rows != 0 || plan.bias.own_rows != 0)
+    if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)
         layout.mask = add_part(layout, panel_scores);
     layout.sums = add_part(layout, plan.columns + 2 * plan.panel);
     layout.spans = add_part(layout, plan.tile_rows * floats_of<row_spans>);
@@ -325,9 +326,9 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa 
     return is_refused ? make_tile_plan(desc, kernel_table_for(isa::avx512)) : plan;
 }
 
-float number_at(const tile_plan& plan, data_type type, const void* at) {
+float number_at(const tile_plan& plan, data_type type, const void* address) {
     float numbers[row_block_elems];
-    auto* const first = static_cast<std::byte*>(const_cast<void*>(at));
+    auto* const first = static_cast<std::byte*>(const_cast<void*>(address));
     plan.kernels->attention.load_rows({first, elem_type_of(type), 0, 0}, 1, 1, numbers);
     return numbers[0];
 }

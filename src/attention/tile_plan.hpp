@@ -16,31 +16,33 @@
 
 namespace maskwise {
 
-// An operand as a head of dst meets it: a matrix, and where that begins. Broadcast dimensions have
-// a stride of 0.
+// An operand as seen from a head of dst: a matrix and its strides. Broadcast dimensions have stride
+// 0.
 struct head_operand {
     elem_type type = elem_type::f32;
     std::int64_t row_bytes = 0, column_bytes = 0;
     dims outer_bytes;              // of each dimension of tile_plan::outer
-    std::int64_t shared_by = 1;    // heads of query for each of its own
-    std::int64_t column_count = 0; // 0: there is no such operand
-    std::int64_t own_rows = 0;     // a mask that folded heads share has this many; else 0
+    std::int64_t shared_by = 1;    // heads of query per head of this operand
+    std::int64_t column_count = 0; // 0: the operand is absent
+    std::int64_t shared_rows = 0;  // rows of a mask that folded heads share; else 0
 
-    std::int64_t own_row(std::int64_t row) const { return own_rows == 0 ? row : row % own_rows; }
+    std::int64_t shared_row(std::int64_t row) const {
+        return shared_rows == 0 ? row : row % shared_rows;
+    }
 };
 
-// Numbers of f32 that a worker holds, each part beginning on a cache line.
+// The parts of a worker's scratch: offsets in floats. Each part begins on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
                  bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
-                 panel_spans = 0, mask = 0, floats = 0; // places, and floats in all
+                 panel_spans = 0, mask = 0, floats = 0; // `floats` is the total
 };
 
-// The numbers of an execution; a plan has those of its description.
+// The numbers of an execution. The default is those of the description.
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none
-    score_steps steps;  // both, as separate operators
+    score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
     std::optional<std::int64_t> causal_offset = {}; // row r keeps keys up to r + offset; none: all
 
@@ -50,68 +52,68 @@ struct attention_numbers {
 struct tile_plan {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
-    const attention_kernels* products = nullptr; // those of the panel
-    // Extents before {rows, columns} of dst, and their product. Heads of few queries that share
-    // keys and values count as rows of one head.
+    const attention_kernels* products = nullptr; // of the chosen panel
+    // Extents of dst before {rows, columns}, and their product. Heads with few queries that share
+    // keys and values are folded into rows of one head.
     dims outer;
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
     head_operand query, key, value, cond, bias, sinks, dst, statistics;
-    // Heads of the description in one of the plan; row r of the plan is row r % query_rows of the
-    // head r / query_rows among these. Sinks have a row for each.
+    // Heads of the description that are folded into one of the plan. Row r of the plan is row
+    // r % query_rows of folded head r / query_rows. Sinks have a row for each folded head.
     std::int64_t folded_heads = 1, query_rows = 0;
     attention_numbers numbers;
-    // A tile: rows of query by keys. Rows are a whole number of panels, the last tile's may be
-    // fewer.
+    // A tile is tile_rows queries x tile_keys keys. tile_rows is a multiple of panel; the last tile
+    // may have fewer.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
-    bool key_is_transposed = false; // keys lie side by side, not the elements of one
+    bool key_is_transposed = false; // consecutive keys are adjacent, not the elements of a key
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
-    // Products of bf16, two at once: of keys and queries, which are not scaled then, and of values
-    // and weights.
+    // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
-    // Norms of queries and keys bound the scores, so that tiles of a low bias may be skipped.
+    // Norms of queries and keys bound the scores, so that tiles with a low bias may be skipped.
     bool bounds_scores = false;
-    mask_layout mask, bias_mask; // of cond and of bias
+    mask_layout mask, bias_mask; // of cond and bias
     worker_layout worker;
     mutable scratch_pool<scratch_memory> scratch;
-    // Tiles of queries and keys multiplied by all executions so far.
+    // Tiles of scores computed by all executions so far.
     mutable std::atomic<std::int64_t> computed_tiles = 0;
 
     std::int64_t row_tiles() const { return (rows + tile_rows - 1) / tile_rows; }
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
-    // Elements of a query and a key that a product takes one by one.
+    // Steps of a product of a query and a key: elements, or pairs.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
-    // A tile's keys may begin at a multiple of this, and sums stay those of all of its keys.
+    // A run of keys must begin at a multiple of this, or the summation order (and the last bits)
+    // change.
     std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
-    // With many keys a query, memory takes longer than products: it is asked for ahead.
+    // With many keys per query, memory is slower than products, so keys and values are prefetched.
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const {
         return value.type == elem_type::f32 && value.column_bytes == bytes_of(elem_type::f32);
     }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
-    // Threads must prepare for the products, and the system may refuse them.
+    // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
-// On these kernels, of which tiles may be used. Throws as compile(attention_desc) does.
+// With these kernels, which may use AMX tiles. Throws as compile(attention_desc) documents.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
                                                 const kernel_table& kernels);
-// On the kernels of `target`; without tiles if the system refuses them.
+// With the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
 
-// Scale, then soft cap, where there are any.
+// Scale, then soft cap, each if it has an effect.
 score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand.
-float number_at(const tile_plan& plan, data_type type, const void* at);
+float number_at(const tile_plan& plan, data_type type, const void* address);
 
-// Elements of dst's first dimension, if that has more than two.
+// The extent of dst's first dimension; 1 if dst has only two dimensions.
 std::int64_t sequences_of(const tile_plan& plan);
 
-// Bytes from the operand's element {0,...,0} to the matrix of that head.
+// Bytes from the operand's element {0, ..., 0} to the matrix of the head at `position`.
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position);
 
 std::string to_string(const tile_plan& plan);

@@ -19,7 +19,7 @@ tile_spans::tile_spans(const tile_plan& plan, const mask_rules* rules,
     : plan_(plan), rules_(rules), causal_offset_(causal_offset),
       spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),
       summaries_(reinterpret_cast<spans_summary*>(scratch + plan.worker.summaries)),
-      of_panel_(reinterpret_cast<std::int32_t*>(scratch + plan.worker.panel_spans)) {}
+      panel_spans_(reinterpret_cast<std::int32_t*>(scratch + plan.worker.panel_spans)) {}
 
 void tile_spans::find(const query_rows& rows, const shape_position& position) {
     if (!causal_offset_ && rules_ == nullptr) return;
@@ -27,26 +27,26 @@ void tile_spans::find(const query_rows& rows, const shape_position& position) {
     summarize(rows.count);
 }
 
-// Heads that are folded follow one another; those of the outermost dimension are sequences.
+// Folded heads are consecutive. An index of the outermost dimension is a sequence.
 void tile_spans::find_rows(const query_rows& rows, const shape_position& position) {
     const std::int64_t first = plan_.outer.empty() ? 0 : position[0];
     const bool is_folded = plan_.outer.rank() == 1;
     std::int64_t head = rows.first / plan_.query_rows, query = rows.first % plan_.query_rows;
     for (std::int64_t row = 0; row < rows.count; ++head, query = 0) {
         const std::int64_t last = std::min(rows.count, row + plan_.query_rows - query);
-        std::optional<sequence_rules> own;
+        std::optional<sequence_rules> rules;
         if (rules_ != nullptr)
-            own.emplace(*rules_, is_folded ? first * plan_.folded_heads + head : first,
-                        plan_.query_rows, plan_.keys);
+            rules.emplace(*rules_, is_folded ? first * plan_.folded_heads + head : first,
+                          plan_.query_rows, plan_.keys);
         for (; row < last; ++row, ++query) {
-            row_spans& made = *std::construct_at(
-                spans_ + row, own ? own->spans_of(query) : row_spans{{0, plan_.keys}, {}});
-            // A number of its own for each of two sequences side by side.
-            if (own && is_folded && head % 2 != 0) made.document = ~made.document;
+            row_spans& spans = *std::construct_at(
+                spans_ + row, rules ? rules->spans_of(query) : row_spans{{0, plan_.keys}, {}});
+            // Adjacent sequences get different document numbers.
+            if (rules && is_folded && head % 2 != 0) spans.document = ~spans.document;
             if (!causal_offset_) continue;
             const std::int64_t end = *causal_offset_ + query + 1;
-            made.main.last = std::min(made.main.last, end);
-            made.second.last = std::min(made.second.last, end);
+            spans.main.last = std::min(spans.main.last, end);
+            spans.second.last = std::min(spans.second.last, end);
         }
     }
 }
@@ -54,11 +54,11 @@ void tile_spans::find_rows(const query_rows& rows, const shape_position& positio
 void tile_spans::summarize(std::int64_t rows) {
     spans_summary& whole = *std::construct_at(summaries_ + plan_.tile_rows / plan_.panel);
     for (std::int64_t row = 0; row < rows; ++row) {
-        spans_summary& own = summaries_[row / plan_.panel];
+        spans_summary& panel_summary = summaries_[row / plan_.panel];
         const bool is_first = row % plan_.panel == 0;
-        if (is_first) std::construct_at(&own);
-        own.add(spans_[row], is_first);
-        own.has_documents |= !is_first && begins_document(row);
+        if (is_first) std::construct_at(&panel_summary);
+        panel_summary.add(spans_[row], is_first);
+        panel_summary.has_documents |= !is_first && begins_document(row);
         whole.add(spans_[row], row == 0);
     }
     rows_ = rows;
@@ -74,22 +74,23 @@ tile_mask tile_spans::state(std::int64_t first_key, std::int64_t last_key) const
     return is_met ? tile_mask::mixed : tile_mask::masked;
 }
 
-void tile_spans::add_to(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const {
-    const auto in_part = [&](std::int64_t key) {
+void tile_spans::write_spans(panel_scores& scores, std::int64_t panel,
+                             std::int64_t first_key) const {
+    const auto relative = [&](std::int64_t key) {
         return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, scores.keys));
     };
-    const auto write = [&](std::int32_t* to, key_span row_spans::*which) {
+    const auto write = [&](std::int32_t* dst, key_span row_spans::*which) {
         const row_spans* const spans = spans_ + panel * plan_.panel;
         for (std::int64_t q = 0; q < scores.queries; ++q) {
             const key_span& span = spans[q].*which;
-            to[q] = in_part(span.first);
-            to[q + plan_.panel] = std::max(0, in_part(span.last) - to[q]);
+            dst[q] = relative(span.first);
+            dst[q + plan_.panel] = std::max(0, relative(span.last) - dst[q]);
         }
     };
-    scores.spans = of_panel_;
-    write(of_panel_, &row_spans::main);
+    scores.spans = panel_spans_;
+    write(panel_spans_, &row_spans::main);
     scores.has_second_span = has_second(panel);
-    if (scores.has_second_span) write(of_panel_ + 2 * plan_.panel, &row_spans::second);
+    if (scores.has_second_span) write(panel_spans_ + 2 * plan_.panel, &row_spans::second);
 }
 
 } // namespace maskwise

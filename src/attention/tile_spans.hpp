@@ -7,35 +7,34 @@
 
 namespace maskwise {
 
-// Some queries of a head, of which each panel is a part.
+// Consecutive queries of a row tile.
 struct query_rows {
     std::int64_t first, count;
 };
 
-// A bit for each of some keys that the spans hold.
+// Bit i is set if the spans hold key first_key + i, for i < keys <= 64.
 std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
 
-// The keys that the queries of one row tile keep: by rules, and up to their own number moved by the
-// offset.
+// The keys that the queries of one row tile keep, by the rules and by causal_offset.
 class tile_spans {
 public:
-    // `rules` may be null. Spans lie in `scratch`, which has the plan's room for a worker.
+    // `rules` may be null. Spans are stored in `scratch`, which has room for plan.worker.floats.
     tile_spans(const tile_plan& plan, const mask_rules* rules,
                const std::optional<std::int64_t>& causal_offset, float* scratch);
 
-    // Of rows of the head that lies there.
+    // Finds the spans of `rows` of the head at `position`.
     void find(const query_rows& rows, const shape_position& position);
 
-    // Whether some row does not keep all keys. The others are asked only then.
+    // Whether any row keeps fewer than all keys. The functions below require it.
     bool masks() const { return whole_ != nullptr; }
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
-    // Keys apart from which no row keeps one.
+    // No row keeps a key outside this.
     key_span hull() const { return whole_->hull(); }
-    // Keys apart from which no query of a panel keeps one.
+    // No query of the panel keeps a key outside this.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
-    // visit(first, last, kept) for queries [first, last) of the panel that are of one document: a
-    // bit for each of the keys from first_key on that one of them keeps.
+    // Calls visit(first, last, kept) for each document, with its queries [first, last) of the
+    // panel. Bit i of `kept` is set if one of them keeps key first_key + i.
     template <typename Visit>
     void for_each_document(const query_rows& queries, std::int64_t first_key, std::int64_t keys,
                            Visit visit) const {
@@ -48,8 +47,8 @@ public:
             visit(first, last, kept);
         }
     }
-    // Says which of the scores' keys, from that key on, each query of the panel keeps.
-    void add_to(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const;
+    // Gives `scores`, whose keys begin at `first_key`, the spans of each query of the panel.
+    void write_spans(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const;
 
 private:
     void find_rows(const query_rows& rows, const shape_position& position);
@@ -62,11 +61,11 @@ private:
     const tile_plan& plan_;
     const mask_rules* rules_;
     const std::optional<std::int64_t> causal_offset_;
-    row_spans* spans_;         // of the rows
-    spans_summary* summaries_; // of the panels, then of all rows
-    std::int32_t* of_panel_;
+    row_spans* spans_;         // of each row
+    spans_summary* summaries_; // of each panel, then of all rows
+    std::int32_t* panel_spans_;
     std::int64_t rows_ = 0;
-    const spans_summary* whole_ = nullptr; // what all rows have in common, where they mask
+    const spans_summary* whole_ = nullptr; // of all rows; null if they keep all keys
 };
 
 } // namespace maskwise

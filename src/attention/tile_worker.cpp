@@ -13,9 +13,9 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 } // namespace
 
 panel_state tile_worker::state_of(const panel_rows& panel, float* state) const {
-    const std::int64_t at = panel.number * plan_.panel;
-    return {state + at, state + plan_.tile_rows + at,
-            state + 2 * plan_.tile_rows + at * plan_.columns};
+    const std::int64_t first_row = panel.number * plan_.panel;
+    return {state + first_row, state + plan_.tile_rows + first_row,
+            state + 2 * plan_.tile_rows + first_row * plan_.columns};
 }
 
 void tile_worker::begin(float* state) const {
@@ -43,11 +43,11 @@ void tile_worker::run_key_tile(const key_tile& keys, float* state) {
     float* const scores = operands_.part(plan_.worker.scores);
     float* const factor = operands_.part(plan_.worker.factor);
     operands_.for_each_panel([&](const panel_rows& panel) {
-        const panel_scores made = operands_.multiply(panel, keys, key, scores);
-        if (made.keys == 0) return;
-        const panel_state own = state_of(panel, state);
-        kernels_.softmax_update(made, own, factor);
-        operands_.add_values(panel, keys, made, value, {own.values, factor});
+        const panel_scores tile_scores = operands_.multiply(panel, keys, key, scores);
+        if (tile_scores.keys == 0) return;
+        const panel_state panel_sums = state_of(panel, state);
+        kernels_.softmax_update(tile_scores, panel_sums, factor);
+        operands_.add_values(panel, keys, tile_scores, value, {panel_sums.values, factor});
     });
 }
 
@@ -58,7 +58,7 @@ void tile_worker::run_deferred(const tile_range& range, tile_action action, floa
     }
 }
 
-// The sum of the values of all filled tiles; returns how many keys these are.
+// Sums the values of all filled tiles. Returns the number of their keys.
 std::int64_t tile_worker::add_filled(const tile_range& range, float* sums) const {
     std::int64_t count = 0;
     std::fill_n(sums, plan_.columns, 0.0F);
@@ -72,13 +72,13 @@ std::int64_t tile_worker::add_filled(const tile_range& range, float* sums) const
     return count;
 }
 
-// A state of which all queries have the same values.
+// A state whose queries all share one row of values.
 panel_state tile_worker::same_values() const {
     float* const values = operands_.part(plan_.worker.sums);
     return {values + plan_.columns, values + plan_.columns + plan_.panel, values};
 }
 
-// A sink is a score with a value of 0. Without columns only maxima and sums take part.
+// A sink is a score whose value is 0. With 0 columns, only maxima and sums are merged.
 void tile_worker::merge_sinks(float* state, std::int64_t columns) {
     const panel_state sinks = same_values();
     std::fill_n(sinks.values, columns, 0.0F);
@@ -91,7 +91,7 @@ void tile_worker::merge_sinks(float* state, std::int64_t columns) {
     });
 }
 
-// Each key of a filled tile has the weight exp(fill), for all queries.
+// Every key of a filled tile has weight exp(fill), for all queries.
 void tile_worker::merge_filled(const tile_range& range, float* state) {
     const key_tile filled{.action = tile_action::fill};
     if (!operands_.may_count(filled, state)) return;
@@ -105,15 +105,15 @@ void tile_worker::merge_filled(const tile_range& range, float* state) {
     });
 }
 
-void tile_worker::merge(const tile_range& range, float* into, float* from) {
+void tile_worker::merge(const tile_range& range, float* state, float* other) {
     operands_.bind(range.head, range.row_tile);
     operands_.for_each_panel([&](const panel_rows& panel) {
-        kernels_.merge(state_of(panel, into), state_of(panel, from), plan_.panel, plan_.columns,
+        kernels_.merge(state_of(panel, state), state_of(panel, other), plan_.panel, plan_.columns,
                        panel.queries);
     });
 }
 
-// A bias on the fill gives each masked place a weight of its own: where one counts, its tile is
+// If a bias is added to the fill, every masked score is different. A tile with a weight is then
 // computed like a mixed one.
 void tile_worker::finish(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
@@ -134,36 +134,37 @@ void tile_worker::write(float* state, bool is_normalized) {
     });
 }
 
-// A row without a score above -infinity: 0 / 0, unless it is to be 0. A row of NaN is that also
-// where no tile of it was computed, as below a mask with a sink of NaN.
+// A row without a score above -infinity is 0 / 0, unless inf_as_zero. A NaN sum makes the row NaN
+// even if no tile was computed, for example for a NaN sink under a mask.
 void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
                               bool is_normalized) {
     float* const factor = operands_.part(plan_.worker.factor);
-    const float of_nothing =
+    const float factor_of_empty_row =
         plan_.desc.inf_as_zero || plan_.keys == 0 ? 0.0F : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t q = 0; q < panel.queries; ++q) {
         const bool is_nan = std::isnan(state.sum[q]);
-        factor[q] = state.sum[q] == 0                  ? of_nothing
+        factor[q] = state.sum[q] == 0                  ? factor_of_empty_row
                     : is_nan && plan_.desc.nan_as_zero ? 0
                     : is_normalized && !is_nan         ? 1
                                                        : 1 / state.sum[q];
     }
     if (plan_.statistics.column_count != 0) write_statistics(panel, state);
     kernels_.store_panel(state.values, factor, panel.queries, plan_.columns,
-                         operands_.matrix(plan_.dst, at_.dst, panel.first),
+                         operands_.matrix(plan_.dst, addresses_.dst, panel.first),
                          operands_.part(plan_.worker.work));
 }
 
 void tile_worker::write_statistics(const panel_rows& panel, const panel_state& state) const {
-    const strided_matrix to = operands_.matrix(plan_.statistics, at_.statistics, panel.first);
-    const float of_masked = plan_.keys == 0          ? minus_infinity
+    const strided_matrix dst =
+        operands_.matrix(plan_.statistics, addresses_.statistics, panel.first);
+    const float empty_row = plan_.keys == 0          ? minus_infinity
                             : plan_.desc.inf_as_zero ? 0.0F
                                                      : std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t q = 0; q < panel.queries; ++q) {
         const float value = state.sum[q] == 0
-                                ? of_masked
+                                ? empty_row
                                 : state.maximum[q] + plan_.kernels->rows.log(state.sum[q]);
-        std::memcpy(to.first + q * to.row_bytes, &value, sizeof value);
+        std::memcpy(dst.first + q * dst.row_bytes, &value, sizeof value);
     }
 }
 
