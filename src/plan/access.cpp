@@ -7,24 +7,24 @@
 namespace maskwise {
 namespace {
 
-// From this many items on, the groups around them are walked by the packing kernel's outer loop
-// instead of having offsets of their own.
+// With at least this many items, the packing kernel's outer loop walks the groups around them.
+// With fewer, each group has its own offsets.
 constexpr std::int64_t enough_items = 32;
-// What is asked for ahead leaves room in L1 for the tile at work.
+// Prefetched lines leave room in L1 for the current tile.
 constexpr std::int64_t most_lines = 512;
 
 level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::size_t operand) {
     return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
 }
 
-// Loops that whole tiles hold one element of are left out; a smaller tile keeps those in which it
-// happens to have one.
+// Leaves out loops of which a whole tile holds one element. A smaller tile keeps all others, even
+// with one element.
 levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                   std::size_t operand) {
-    levels found;
+    levels columns;
     for (int d = 0; d < tile.column_loops; ++d)
-        if (tile[d] > 1) found.add(level_of(nest, extents, d, operand));
-    return found;
+        if (tile[d] > 1) columns.add(level_of(nest, extents, d, operand));
+    return columns;
 }
 
 int largest_power_of_two(std::int64_t bytes) {
@@ -33,7 +33,7 @@ int largest_power_of_two(std::int64_t bytes) {
     return static_cast<int>(unit);
 }
 
-// The kernels that move runs are listed by what they move at once, the others by the element.
+// Kernels that move runs are listed by the bytes of one move, the others by element width.
 pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std::int64_t width) {
     const bool moves_runs =
         access.kind == access_kind::gather || access.kind == access_kind::scatter;
@@ -42,83 +42,83 @@ pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std
     return find_kernel(kernels.packs, {access.kind, unit}).run;
 }
 
-// Level `next` becomes the groups, those outside it blocks.
-void lay_out_groups(operand_access& access, const levels& from, int next) {
-    if (next == from.count) return;
-    access.layout.groups = from[next].extent;
-    access.layout.group_bytes = from[next].stride_bytes;
-    access.layout.block_offsets = offsets_of(from, next + 1, from.count);
+// Level `next` becomes the groups; the levels outside it become blocks.
+void lay_out_groups(operand_access& access, const levels& loops, int next) {
+    if (next == loops.count) return;
+    access.layout.groups = loops[next].extent;
+    access.layout.group_bytes = loops[next].stride_bytes;
+    access.layout.block_offsets = offsets_of(loops, next + 1, loops.count);
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
 }
 
-// Levels from `first` on are items of access.layout.item_bytes in the buffer. Offsets are kept for
-// some tens of them.
-void lay_out_items(operand_access& access, const levels& from, int first) {
+// Levels from `first` on are items of access.layout.item_bytes in the buffer. Stores offsets for
+// some tens of items; the other levels become groups and blocks.
+void lay_out_items(operand_access& access, const levels& loops, int first) {
     int last = first;
-    while (last < from.count && product(from, first, last) < enough_items) ++last;
-    if (last + 1 == from.count && product(from, first, from.count) <= 2 * enough_items) ++last;
-    access.layout.offsets = offsets_of(from, first, last);
+    while (last < loops.count && product(loops, first, last) < enough_items) ++last;
+    if (last + 1 == loops.count && product(loops, first, loops.count) <= 2 * enough_items) ++last;
+    access.layout.offsets = offsets_of(loops, first, last);
     access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
     access.layout.buffer_group_bytes = access.layout.items * access.layout.item_bytes;
-    lay_out_groups(access, from, last);
+    lay_out_groups(access, loops, last);
 }
 
-// Many elements at one distance; few of them go with the next level's.
-bool steps(const levels& from) {
-    return from[0].extent >= enough_items;
+// Whether the innermost level has enough elements for the step kernel.
+bool steps(const levels& loops) {
+    return loops[0].extent >= enough_items;
 }
 
-void lay_out_steps(operand_access& access, const levels& from) {
+void lay_out_steps(operand_access& access, const levels& loops) {
     access.kind = access_kind::step;
-    access.layout.offsets = {0, static_cast<std::int32_t>(from[0].stride_bytes)};
-    access.layout.items = from[0].extent;
+    access.layout.offsets = {0, static_cast<std::int32_t>(loops[0].stride_bytes)};
+    access.layout.items = loops[0].extent;
     access.layout.buffer_group_bytes = access.layout.items * access.layout.item_bytes;
-    lay_out_groups(access, from, 1);
+    lay_out_groups(access, loops, 1);
 }
 
-// Where elements of these levels lie in the operand, and in a buffer that holds all levels.
-std::vector<std::int32_t> offsets_of(const levels& from, std::span<const int> numbers) {
+// Offsets of the elements of some levels: in the operand, and in a buffer that holds all levels.
+std::vector<std::int32_t> offsets_of(const levels& loops, std::span<const int> numbers) {
     levels picked;
-    for (const int i : numbers) picked.append(from[i]);
+    for (const int i : numbers) picked.append(loops[i]);
     return offsets_of(picked);
 }
 
-std::vector<std::int32_t> places_of(const levels& from, std::span<const int> numbers,
+std::vector<std::int32_t> places_of(const levels& loops, std::span<const int> numbers,
                                     std::int64_t width) {
     levels placed;
-    for (const int i : numbers) placed.append({from[i].extent, product(from, 0, i) * width});
+    for (const int i : numbers) placed.append({loops[i].extent, product(loops, 0, i) * width});
     return offsets_of(placed);
 }
 
-void lay_out_transpose(operand_access& access, const levels& from, const transposition& t) {
+void lay_out_transpose(operand_access& access, const levels& loops, const transposition& t) {
     const std::int64_t width = access.layout.item_bytes;
     access.kind = access_kind::transpose;
     access.layout.even_items = t.items == 1;
-    access.layout.offsets = offsets_of(from, 0, t.items);
-    access.layout.group_places = places_of(from, t.groups, width);
-    access.layout.block_offsets = offsets_of(from, t.blocks);
-    access.layout.block_places = places_of(from, t.blocks, width);
+    access.layout.offsets = offsets_of(loops, 0, t.items);
+    access.layout.group_places = places_of(loops, t.groups, width);
+    access.layout.block_offsets = offsets_of(loops, t.blocks);
+    access.layout.block_places = places_of(loops, t.blocks, width);
     access.layout.items = static_cast<std::int64_t>(access.layout.offsets.size());
     access.layout.max_items = items_at_once(access.layout.offsets, native_caches());
-    access.layout.groups = product(from, t.groups);
+    access.layout.groups = product(loops, t.groups);
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
     access.layout.group_bytes = width;
     const bool is_even = t.groups.size() == 1;
-    access.layout.buffer_group_bytes = is_even ? product(from, 0, t.groups[0]) * width : 0;
+    access.layout.buffer_group_bytes = is_even ? product(loops, 0, t.groups[0]) * width : 0;
 }
 
-// Runs of elements side by side, or copies of one, or single elements.
-void lay_out_moves(operand_access& access, const levels& from, bool splat, bool run) {
+// Moves runs of adjacent elements, copies of one element, or single elements.
+void lay_out_moves(operand_access& access, const levels& loops, bool splat, bool run) {
     if (splat) access.kind = access_kind::splat;
-    if (splat || run) access.layout.item_bytes *= from[0].extent;
-    lay_out_items(access, from, splat || run ? 1 : 0);
+    if (splat || run) access.layout.item_bytes *= loops[0].extent;
+    lay_out_items(access, loops, splat || run ? 1 : 0);
 }
 
 void lay_out_windows(operand_access& access) {
     access.layout.windows = choose_windows(access.layout.offsets, access.layout.item_bytes);
     if (access.layout.windows.count == 0) return;
-    const auto farthest = [](const std::vector<std::int32_t>& of) {
-        return std::int64_t{*std::max_element(of.begin(), of.end())};
+    const auto farthest = [](const std::vector<std::int32_t>& offsets) {
+        return std::int64_t{*std::max_element(offsets.begin(), offsets.end())};
     };
     access.windows_reach =
         farthest(access.layout.windows.offsets) + window_bytes +
@@ -126,51 +126,49 @@ void lay_out_windows(operand_access& access) {
         farthest(access.layout.block_offsets);
 }
 
-// The operand's elements, level by level, in a buffer; dst's from there.
-operand_access packed_access(levels from, std::int64_t width, bool is_dst,
+// Packs the operand's elements into a buffer, level by level. For dst, unpacks them from it.
+operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
     operand_access access;
-    if (from.count > 1 && from[from.count - 1].stride_bytes == 0)
-        access.repeats = from[--from.count].extent;
-    access.pattern_bytes = product(from) * width;
+    if (loops.count > 1 && loops[loops.count - 1].stride_bytes == 0)
+        access.repeats = loops[--loops.count].extent;
+    access.pattern_bytes = product(loops) * width;
     access.buffer_bytes = access.repeats * access.pattern_bytes + pack_slack_bytes;
     access.layout.block_offsets = {0};
     access.layout.item_bytes = width;
     access.kind = is_dst ? access_kind::scatter : access_kind::gather;
-    const bool run = from[0].stride_bytes == width, splat = from[0].stride_bytes == 0;
-    if (run && from.count == 1) {
+    const bool run = loops[0].stride_bytes == width, splat = loops[0].stride_bytes == 0;
+    if (run && loops.count == 1) {
         access.kind = access_kind::repeat;
         return access;
     }
-    // Up to four repeats of an element are transposed like that many equal planes.
+    // Up to four repeats of an element are transposed like equal planes.
     transposition blocks;
-    if (!is_dst && !run && (!splat || from[0].extent <= 4))
-        blocks = choose_transposition(from, width);
+    if (!is_dst && !run && (!splat || loops[0].extent <= 4))
+        blocks = choose_transposition(loops, width);
     if (!blocks.groups.empty())
-        lay_out_transpose(access, from, blocks);
-    else if (!is_dst && !run && !splat && steps(from))
-        lay_out_steps(access, from);
+        lay_out_transpose(access, loops, blocks);
+    else if (!is_dst && !run && !splat && steps(loops))
+        lay_out_steps(access, loops);
     else
-        lay_out_moves(access, from, splat, run);
+        lay_out_moves(access, loops, splat, run);
     if (access.kind == access_kind::gather) lay_out_windows(access);
     access.pack = find_pack(kernels, access, width);
     return access;
 }
 
-// The tile's loops as the operand sees them, shortest stride first, without those it stands still
-// in.
+// The tile's loops in which the operand moves, shortest stride first.
 levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
-    levels found;
+    levels moving;
     for (const int d : nest.numbers()) {
         const level next = level_of(nest, extents, d, operand);
-        if (next.extent > 1 && next.stride_bytes != 0) found.append(next);
+        if (next.extent > 1 && next.stride_bytes != 0) moving.append(next);
     }
-    std::ranges::sort(found, {}, &level::stride_bytes);
-    return found;
+    std::ranges::sort(moving, {}, &level::stride_bytes);
+    return moving;
 }
 
-// Whether moving the items in dst's order goes through the operand's memory from end to end, but
-// for a line or two.
+// Whether dst's order walks the operand's memory forward, apart from a line or two.
 bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     constexpr std::int64_t few_lines_bytes = 128;
     std::int64_t reached = 0;
@@ -183,15 +181,15 @@ bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t op
     return true;
 }
 
-// Whether the hardware's prefetchers see where one dense piece goes on. What is transposed goes
-// forward, too, but takes long enough that asking pays where other operands are packed with it.
+// Whether the hardware's prefetchers predict the next dense piece. A transposed operand moves
+// forward, too, but is slow enough that prefetching pays if other operands are packed with it.
 bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
                  access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;
     return kind == access_kind::transpose ? packed_alone : walks_on(nest, extents, operand);
 }
 
-// Wherever in a line a piece begins: one that does not begin with a line ends in one more.
+// Covers pieces that begin anywhere in a line: such a piece may end in one more line.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;
@@ -209,16 +207,16 @@ std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& p
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone) {
     const levels moving = moving_levels(nest, extents, operand);
-    // What runs backwards is left to the hardware, too.
+    // Operands that run backwards are left to the hardware.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
-    // Levels whose steps leave out no line make one dense piece; the others repeat it.
+    // Levels whose steps skip no line form one dense piece; the other levels repeat it.
     std::int64_t last_byte = nest.width_bytes[operand] - 1;
     auto next = moving.begin();
     for (; next != moving.end() && next->stride_bytes <= last_byte + 1 + line_bytes; ++next)
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
     for (; next != moving.end(); ++next) pieces.append(*next);
-    // Lines that hold few elements each are left to the hardware as well.
+    // Lines that hold few elements each are left to the hardware, too.
     const std::int64_t lines = last_byte / line_bytes + 1;
     const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0
@@ -236,9 +234,9 @@ std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& ti
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels) {
     const std::int64_t width = nest.width_bytes[operand];
-    levels from = columns_of(nest, tile, extents, operand);
-    const bool still = from.count == 1 && from[0].stride_bytes == 0;
-    const bool runs = from.count == 0 || (from.count == 1 && from[0].stride_bytes == width);
+    levels loops = columns_of(nest, tile, extents, operand);
+    const bool still = loops.count == 1 && loops[0].stride_bytes == 0;
+    const bool runs = loops.count == 0 || (loops.count == 1 && loops[0].stride_bytes == width);
     level rows{1, 0};
     if (tile.row_loop >= 0) rows = level_of(nest, extents, tile.row_loop, operand);
     if (still || runs) {
@@ -247,9 +245,9 @@ operand_access make_access(const loop_nest& nest, const tiling& tile, const tile
         direct.row_bytes = rows.stride_bytes;
         return direct;
     }
-    const std::int64_t row_bytes = product(from) * width;
-    if (rows.stride_bytes != 0) from.add(rows);
-    operand_access packed = packed_access(from, width, operand == op_dst, kernels);
+    const std::int64_t row_bytes = product(loops) * width;
+    if (rows.stride_bytes != 0) loops.add(rows);
+    operand_access packed = packed_access(loops, width, operand == op_dst, kernels);
     packed.row_bytes = rows.stride_bytes == 0 ? 0 : row_bytes;
     return packed;
 }

@@ -8,35 +8,36 @@
 namespace maskwise {
 namespace {
 
-// Pieces of an operand that a box aims at, and what a box may hold of one operand for it.
+// The length of an operand's pieces that a box grows to.
 constexpr std::int64_t longest_run_bytes = 256;
-// Of dst where pieces end within lines, which two tiles then write, each a part: the longer the
-// pieces, the fewer such lines. Not a power of two: rows of the buffers would meet in L1.
+// The same for dst if pieces end within lines. Two tiles write such a line, each a part, so longer
+// pieces have fewer of them. Not a power of two, or rows of the buffers would collide in L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
+// A box holds at most this much of one operand.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
-// A box is at least so large; its buffers and offsets stay in L1 together.
+// A box grows at least to this size. Its buffers and offsets fit L1 together.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Operands of which there is less stay in L2 anyway, or in L1.
+// Smaller operands stay in L2, or in L1, anyway.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
-// Offsets inside a box are 32 bits, those of an element's last byte as well.
+// Offsets inside a box have 32 bits, even that of an element's last byte.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max() - 16;
 
 class box {
 public:
     explicit box(const loop_nest& nest) : nest_(nest) { extent_.fill(1); }
 
-    // Grows the box until pieces of the operand are `bytes` long, where it has such pieces and the
-    // box may be so large.
+    // Grows the box until the operand's pieces are `bytes` long, if the operand has such pieces and
+    // the box has room.
     void reach(std::size_t operand, std::int64_t bytes) {
         std::int64_t run = nest_.width_bytes[operand];
         for (const int d : by_stride(operand)) {
             const std::int64_t step = stride(d, operand);
             if (run >= bytes || step > run + line_bytes) return;
-            grow(d, std::max(at(d), (bytes - run + step - 1) / step + 1), largest());
-            if (at(d) < nest_[d].extent) return;
-            run += (at(d) - 1) * step;
+            grow(d, std::max(box_extent(d), (bytes - run + step - 1) / step + 1), largest());
+            if (box_extent(d) < nest_[d].extent) return;
+            run += (box_extent(d) - 1) * step;
         }
     }
 
@@ -45,22 +46,22 @@ public:
         const std::int64_t usual =
             std::min(usual_box_elements, usual_box_bytes / nest_.width_bytes[op_dst]);
         for (const int d : nest_.numbers()) {
-            const std::int64_t room = usual / (elements_ / at(d));
+            const std::int64_t room = usual / (elements_ / box_extent(d));
             if (room < 2) return;
             grow(d, room, usual);
         }
     }
 
-    // Cut loops in chunks of equal size, of whole cache lines where operands run along them.
+    // Cuts loops into equal chunks, of whole cache lines where operands run along the loop.
     tile_extents extents() const {
         tile_extents even = extent_;
         for (const int d : nest_.numbers())
-            even[static_cast<std::size_t>(d)] = chunk_of(nest_[d].extent, at(d), step(d));
+            even[static_cast<std::size_t>(d)] = chunk_of(nest_[d].extent, box_extent(d), step(d));
         return even;
     }
 
 private:
-    std::int64_t at(int d) const { return extent_[static_cast<std::size_t>(d)]; }
+    std::int64_t box_extent(int d) const { return extent_[static_cast<std::size_t>(d)]; }
     std::int64_t largest() const { return largest_box_bytes / nest_.width_bytes[op_dst]; }
 
     std::int64_t step(int d) const {
@@ -68,7 +69,7 @@ private:
         for (const std::size_t o : every_operand)
             if (nest_[d].stride_bytes[o] == nest_.width_bytes[o])
                 widest = std::max(widest, nest_.width_bytes[o]);
-        return widest == 0 ? 1 : std::min(line_bytes / widest, at(d));
+        return widest == 0 ? 1 : std::min(line_bytes / widest, box_extent(d));
     }
 
     std::int64_t stride(int d, std::size_t operand) const {
@@ -81,29 +82,31 @@ private:
         return largest;
     }
 
-    // The most elements of the loop with which offsets fit and no more than `most` are in the box.
+    // The most elements of the loop that keep offsets in 32 bits and the box within `most`
+    // elements.
     std::int64_t room_for(int d, std::int64_t most) const {
         std::int64_t reach = largest_offset;
         for (const int other : nest_.numbers())
-            if (other != d) reach -= (at(other) - 1) * largest_stride(other);
+            if (other != d) reach -= (box_extent(other) - 1) * largest_stride(other);
         const std::int64_t stride = std::max<std::int64_t>(1, largest_stride(d));
-        return std::min(most / (elements_ / at(d)), reach / stride + 1);
+        return std::min(most / (elements_ / box_extent(d)), reach / stride + 1);
     }
 
     int cut_loops() const {
         int count = 0;
-        for (const int d : nest_.numbers()) count += at(d) > 1 && at(d) < nest_[d].extent;
+        for (const int d : nest_.numbers())
+            count += box_extent(d) > 1 && box_extent(d) < nest_[d].extent;
         return count;
     }
 
     void grow(int d, std::int64_t wanted, std::int64_t most) {
         const std::int64_t extent = nest_[d].extent, room = room_for(d, most);
-        // A loop is better taken whole than cut in two.
+        // Taking a whole loop is better than cutting it in two.
         std::int64_t next = extent <= 2 * wanted && extent <= room ? extent : wanted;
         next = std::min({next, extent, room});
-        if (next < extent && at(d) == 1 && cut_loops() == most_cut_loops) return;
-        if (next <= at(d)) return;
-        elements_ = elements_ / at(d) * next;
+        if (next < extent && box_extent(d) == 1 && cut_loops() == most_cut_loops) return;
+        if (next <= box_extent(d)) return;
+        elements_ = elements_ / box_extent(d) * next;
         extent_[static_cast<std::size_t>(d)] = next;
     }
 
@@ -143,10 +146,10 @@ tile_extents choose_box(const loop_nest& nest) {
     for (std::int64_t bytes = line_bytes; bytes <= longest_run_bytes; bytes *= 2)
         for (const std::size_t o : {op_dst, op_src_0, op_src_1, op_cond})
             if (distinct_bytes(nest, o) > cached_bytes)
-                tile.reach(o, o == op_dst ? 2 * bytes : bytes); // lines in part cost twice
+                tile.reach(o, o == op_dst ? 2 * bytes : bytes); // partial lines cost twice
     if (distinct_bytes(nest, op_dst) > cached_bytes && pieces_end_within_lines(nest))
         tile.reach(op_dst, longest_broken_run_bytes);
-    // Whole lines of what is in L2 where there is room left.
+    // If there is room left, take whole lines of operands in L2, too.
     for (const std::size_t o : {op_src_0, op_src_1, op_cond})
         if (distinct_bytes(nest, o) > cached_in_l1_bytes) tile.reach(o, line_bytes);
     tile.fill();

@@ -9,7 +9,7 @@ namespace {
 
 void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& extents) {
     bool packs = false;
-    int moved = 0; // operands whose elements are moved one by one
+    int moved = 0; // operands that are gathered, scattered or transposed
     for (const operand_access& access : shape.access) {
         const bool is_pattern =
             access.kind == access_kind::repeat || access.kind == access_kind::splat;
@@ -32,7 +32,7 @@ bool is_moved_singly(const select_plan& plan, std::size_t operand) {
            (access.kind == access_kind::gather && !in_runs);
 }
 
-// The same again for each row and tile.
+// Whether every row and tile moves different elements of the operand.
 bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
     if (!is_moved_singly(plan, operand)) return false;
     for (const int d : plan.nest.numbers()) {
@@ -43,8 +43,8 @@ bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
     return true;
 }
 
-// Packing narrower elements takes whole vectors, and was faster. The whole tile decides for all: a
-// smaller one may happen to have runs of one element.
+// Narrower elements are packed by whole vectors, which was faster. The whole tile decides for all,
+// because a smaller one may happen to have runs of one element.
 bool picks(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
     return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
@@ -113,8 +113,8 @@ void lay_out_grid(select_plan& plan) {
     }
 }
 
-// Sized for the tile that packs most: whole tiles may read a source that overlaps itself in place,
-// and smaller ones may have to pack it.
+// The largest buffer of all tile shapes. Smaller tiles may pack a source that overlaps itself and
+// that whole tiles read in place.
 std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     std::int64_t most = 0;
     for (const tile_shape& shape : plan.shapes)
@@ -148,7 +148,7 @@ void connect_operands(select_plan& plan) {
     plan.scratch_bytes = scratch;
 }
 
-// If cond is constant along a row, only the chosen source is read; for rows of several lines that
+// If cond is constant along a row, only the chosen source is read. In rows of several lines, that
 // keeps the other source's lines out of the caches.
 bool takes_sides_by_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
@@ -165,8 +165,8 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
     return bytes(op_cond) + sources + bytes(op_dst);
 }
 
-// Rows of few cache lines that do not begin and end with one: every second line or so is written in
-// part, and so read first. Ordinary stores let the hardware read it ahead.
+// Rows of few cache lines that do not begin and end at a line. About every second line is written
+// in part, so it is read first. Ordinary stores let the hardware prefetch it.
 bool rows_end_within_lines(const select_plan& plan) {
     constexpr std::int64_t few_lines = 4;
     const tile_shape& whole = plan.shapes[0];

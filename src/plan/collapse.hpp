@@ -24,18 +24,17 @@ struct basic_loop {
     std::array<std::int64_t, Operands> stride_bytes{};
 };
 
-// An element-wise operation as nested loops over dst's elements, innermost first: no dimension of
-// extent 1, ordered by dst's stride, which is positive, and no two neighbours that could be one.
+// An element-wise operation as nested loops over dst's elements, innermost first. No loop has
+// extent 1, dst's strides are positive and ascending, and neighbours that can be merged are merged.
 // dst is the last operand. Strides of inputs may be negative.
 template <std::size_t Operands>
 struct basic_loop_nest {
     int rank = 0;
     std::array<basic_loop<Operands>, max_rank> loops{};
     std::array<std::int64_t, Operands> width_bytes{};
-    // From the operand's element {0,...,0} to where the loops begin; not 0 where dst runs
-    // backwards.
+    // From the operand's element {0, ..., 0} to where the loops begin; not 0 if dst runs backwards.
     std::array<std::int64_t, Operands> first_bytes{};
-    std::int64_t elements = 0; // of dst; where 0 the rank is 0 as well
+    std::int64_t elements = 0; // of dst; if 0, the rank is 0, too
 
     const basic_loop<Operands>& operator[](int i) const {
         return loops[static_cast<std::size_t>(i)];
@@ -72,7 +71,7 @@ void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operand
     }
 }
 
-// A loop that walks dst backwards is walked from its other end, so that dst's strides are positive.
+// Reverses loops that walk dst backwards, so that dst's strides are positive.
 template <std::size_t Operands>
 void turn_forward(basic_loop_nest<Operands>& nest) {
     for (basic_loop<Operands>& loop : nest) {
@@ -103,9 +102,9 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 
 } // namespace collapsing
 
-// Whether elements of dst overlap: each stride must exceed the span of the loops inside it. Layouts
-// that interleave dimensions without overlap count as overlapping, since detecting them is a
-// search. Call it before neighbouring loops are merged.
+// Whether elements of dst overlap: each stride must be at least the span of the loops inside it.
+// Layouts that interleave dimensions without overlap count as overlapping, because telling them
+// apart needs a search. Call it before neighbouring loops are merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
@@ -116,7 +115,7 @@ bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     return false;
 }
 
-// How many bytes the operand has in memory: loops that it stands still in do not count.
+// The operand's distinct bytes in memory. Loops in which it does not move do not count.
 template <std::size_t Operands>
 std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
@@ -125,8 +124,8 @@ std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t o
     return bytes;
 }
 
-// The nest of operands that broadcast one-way to dst and whose byte counts fit int64; `overlaps` is
-// called where elements of dst overlap.
+// The nest of operands that broadcast one-way to dst and whose byte counts fit int64. Calls
+// `overlaps` if elements of dst overlap.
 template <std::size_t Operands, class Overlaps>
 basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
                                    const Overlaps& overlaps) {
@@ -143,15 +142,14 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
     return nest;
 }
 
-// Whether threads that write different elements may write the same bytes. A stride counts as too
-// short as dst_overlaps says.
+// Whether threads that write different elements may write the same bytes, by dst_overlaps.
 inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });
     return overlap;
 }
 
-// Throws argument_error where they may. `name` is that of an output, which threads write.
+// Throws argument_error if elements of an output overlap. `name` is the output's name.
 inline void require_apart(const tensor_desc& written, const std::string& name) {
     if (elements_overlap(written))
         throw argument_error(name + " (" + to_string(written) + ") has elements that overlap");

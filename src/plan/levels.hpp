@@ -24,7 +24,7 @@ struct levels {
     auto end() const { return values.begin() + count; }
 
     void append(const level& next) { (*this)[count++] = next; }
-    // Merged with its neighbour where the two are one loop.
+    // Appends, or merges with the last level if the two form one loop.
     void add(const level& next) {
         level* const last = count > 0 ? &(*this)[count - 1] : nullptr;
         if (last != nullptr && next.stride_bytes == last->extent * last->stride_bytes)
@@ -35,30 +35,30 @@ struct levels {
 };
 
 // Elements of the levels first .. last - 1.
-inline std::int64_t product(const levels& from, int first, int last) {
+inline std::int64_t product(const levels& loops, int first, int last) {
     std::int64_t result = 1;
-    for (int i = first; i < last; ++i) result *= from[i].extent;
+    for (int i = first; i < last; ++i) result *= loops[i].extent;
     return result;
 }
-inline std::int64_t product(const levels& from) {
-    return product(from, 0, from.count);
+inline std::int64_t product(const levels& loops) {
+    return product(loops, 0, loops.count);
 }
 
-// Offsets in bytes of those elements, innermost fastest.
-inline std::vector<std::int32_t> offsets_of(const levels& from, int first, int last) {
-    std::vector<std::int32_t> offsets(static_cast<std::size_t>(product(from, first, last)));
+// Offsets in bytes of these elements, innermost fastest.
+inline std::vector<std::int32_t> offsets_of(const levels& loops, int first, int last) {
+    std::vector<std::int32_t> offsets(static_cast<std::size_t>(product(loops, first, last)));
     std::size_t filled = 1;
     offsets[0] = 0;
     for (int i = first; i < last; ++i) {
-        const auto stride = static_cast<std::int32_t>(from[i].stride_bytes);
-        const std::size_t end = filled * static_cast<std::size_t>(from[i].extent);
+        const auto stride = static_cast<std::int32_t>(loops[i].stride_bytes);
+        const std::size_t end = filled * static_cast<std::size_t>(loops[i].extent);
         for (std::size_t k = filled; k < end; ++k) offsets[k] = offsets[k - filled] + stride;
         filled = end;
     }
     return offsets;
 }
-inline std::vector<std::int32_t> offsets_of(const levels& from) {
-    return offsets_of(from, 0, from.count);
+inline std::vector<std::int32_t> offsets_of(const levels& loops) {
+    return offsets_of(loops, 0, loops.count);
 }
 
 } // namespace maskwise

@@ -19,7 +19,7 @@ bool keeps_strings_aligned(const tensor_desc& tensor) {
 
 void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_desc& dst) {
     if (tensor.extents.rank() != tensor.strides_bytes.rank())
-        throw argument_error(describe(which, tensor) + " has not one stride per extent");
+        throw argument_error(describe(which, tensor) + " does not have one stride per extent");
     const std::size_t expected = which == op_cond ? 1 : width_bytes(dst.type);
     if (expected == 0 || width_bytes(tensor.type) != expected)
         throw argument_error(

@@ -7,10 +7,10 @@
 namespace maskwise {
 namespace {
 
-// What an operand may touch between two uses of the same bytes and still find them in L2.
-constexpr std::int64_t kept_in_cache_bytes = 128 << 10;
+// Bytes that stay in L2 between two uses.
+constexpr std::int64_t cached_bytes = 128 << 10;
 
-// Pieces from here on share few of their lines with the next tile.
+// Longer pieces share few of their lines with the next tile.
 constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
@@ -32,8 +32,7 @@ void keep_shared_operands(loop_order& order, const loop_nest& nest) {
     // cond first, then the wider sources: the operand moved last is innermost.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
-            if (nest[d].stride_bytes[operand] == 0 &&
-                bytes_inside(nest, d, operand) > kept_in_cache_bytes)
+            if (nest[d].stride_bytes[operand] == 0 && bytes_inside(nest, d, operand) > cached_bytes)
                 move_innermost(order, d);
 }
 
@@ -47,8 +46,8 @@ void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling
                 move_innermost(order, d);
 }
 
-// The loop that continues in memory right after the tile's short pieces; -1 if there is none or the
-// pieces are longer.
+// The loop that continues in memory right after the tile's pieces; -1 if there is none or the
+// pieces are long.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };
@@ -63,7 +62,7 @@ int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operan
 // The next tile finishes the cache lines in which this tile ends.
 void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
     for (const std::size_t o : every_operand)
-        if (distinct_bytes(nest, o) > kept_in_cache_bytes)
+        if (distinct_bytes(nest, o) > cached_bytes)
             move_innermost(order, next_in_memory(nest, tile, o));
 }
 

@@ -8,8 +8,8 @@ void append(std::string& text, char separator, std::int64_t value) {
     text += std::to_string(value);
 }
 
-// "unit", "zero", or how the operand is packed: "transpose:8" by no more than 8 items at once.
-// "+ahead" where lines are asked for.
+// "unit", "zero", or how the operand is packed: "transpose:8" transposes at most 8 items at once.
+// "+ahead" if lines are prefetched.
 std::string access_text(const operand_access& access) {
     const std::int64_t width = std::max<std::int64_t>(1, access.layout.item_bytes);
     std::string text = access.columns == column_class::unit ? "unit" : "zero";

@@ -9,8 +9,8 @@
 
 namespace maskwise {
 
-// The plans of one operator's last calls: generated text, for one, has another length each time.
-// Any thread.
+// The plans of an operator's last calls, for callers whose shapes vary, for example while text is
+// generated. Thread-safe.
 template <class Key, class Plan>
 class recent_plans {
 public:

@@ -42,9 +42,9 @@ row_operand make_statistics(const tensor_desc& desc, dims shape) {
         throw argument_error("statistics are " + std::string(to_string(desc.type)) + ' ' +
                              to_string(desc.extents) + ", expected f32 " + to_string(shape));
     span_bytes(desc); // throws on overflow
-    row_operand made = make_operand(desc, shape, role::input, "statistics");
+    row_operand statistics = make_operand(desc, shape, role::input, "statistics");
     require_apart(desc, "statistics");
-    return made;
+    return statistics;
 }
 
 role role_of(const row_desc& desc, std::size_t operand) {
@@ -70,7 +70,7 @@ void require_sizes(const row_desc& desc) {
                              std::to_string(desc.steps.size()) + " steps are too many");
 }
 
-// An operand of one element a row becomes a value; scores are read column by column.
+// Operands may be one element per row; scores are read column by column.
 void require_moving(const row_operand& scores, std::int64_t columns) {
     if (scores.is_scalar && columns > 1)
         throw argument_error("the scores are one element for each row of " +
@@ -98,12 +98,13 @@ void require_layouts(const row_desc& desc) {
     require_apart(desc.result, "the result");
 }
 
-// The same chain over the loops that all operands walk alike, the result's innermost last.
+// The chain after merging the loops of all tensors. The result's innermost loop is the last
+// dimension.
 row_desc collapsed(row_desc desc) {
     operand_descs<max_row_operands + 2> tensors{&desc.scores};
     for (std::size_t i = 0; i < desc.operands.size(); ++i) tensors[1 + i] = &desc.operands[i];
     tensors.back() = &desc.result;
-    const auto nest = collapse(tensors, [] {}); // that elements overlap has been refused
+    const auto nest = collapse(tensors, [] {}); // overlapping elements were refused before
     const auto describe = [&](tensor_desc& tensor, std::size_t number) {
         tensor.extents = tensor.strides_bytes = {};
         for (int i = nest.rank - 1; i >= 0; --i) {
@@ -123,7 +124,7 @@ bool can_collapse(const row_desc& desc) {
            std::ranges::none_of(desc.result.strides_bytes, [](auto stride) { return stride < 0; });
 }
 
-// Pieces of long rows are shared out among threads like rows.
+// Cuts long rows into pieces, which threads share like rows.
 void cut_rows(row_plan& plan) {
     constexpr std::int64_t piece = 4096;
     if (plan.columns <= piece) return;
@@ -133,7 +134,7 @@ void cut_rows(row_plan& plan) {
     cut(plan.scores);
     cut(plan.result);
     for (row_operand& operand : plan.operands) cut(operand);
-    // The last piece takes the rest, however many there are.
+    // The last piece takes the rest.
     const std::int64_t pieces = (plan.columns + piece - 1) / piece; // speed
     plan.last_columns = plan.columns - (pieces - 1) * piece;
     plan.columns = piece;
@@ -157,7 +158,7 @@ void add_operands(const row_desc& desc, row_plan& plan) {
             make_operand(operand, shape, role_of(desc, plan.operands.size()), "an operand"));
 }
 
-// The result has no element twice, so with rows there are fewer columns than max_span_bytes.
+// No overflow: elements of the result do not overlap, so columns are fewer than max_span_bytes.
 bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
     return plan.rows > 0 &&
            plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type)) >=
@@ -200,11 +201,11 @@ bool is_causal(const std::vector<row_step>& steps) {
     });
 }
 
-row_plan make_row_plan(const row_desc& given, isa target, std::int64_t stream_from_bytes) {
-    require_sizes(given);
-    require_layouts(given);
-    const bool collapses = can_collapse(given);
-    const row_desc desc = collapses ? collapsed(given) : given;
+row_plan make_row_plan(const row_desc& requested, isa target, std::int64_t stream_from_bytes) {
+    require_sizes(requested);
+    require_layouts(requested);
+    const bool collapses = can_collapse(requested);
+    const row_desc desc = collapses ? collapsed(requested) : requested;
     row_plan plan;
     plan.kernels = &kernel_table_for(target).rows;
     lay_out_rows(desc.scores.extents, plan);

@@ -13,7 +13,7 @@
 
 namespace maskwise {
 
-// The row kernel's word for a type that rows may have; for any other f32.
+// The row kernel's type. Types that rows cannot have map to f32.
 constexpr elem_type elem_type_of(data_type type) {
     if (type == data_type::bf16) return elem_type::bf16;
     if (type == data_type::f16) return elem_type::f16;
@@ -21,8 +21,8 @@ constexpr elem_type elem_type_of(data_type type) {
     return type == data_type::u8 ? elem_type::u8 : elem_type::f32;
 }
 
-// The steps that each row of scores goes through, in order: the chain around a Select. `side`,
-// `cond` and the like are operand numbers.
+// The chain around a Select: the steps applied to each row of scores, in order. `side` and `cond`
+// are operand numbers.
 struct row_change { // row = op(row)
     row_operator op;
     row_constants constants = {};
@@ -31,7 +31,7 @@ struct row_combine { // row = row op side
     row_operator op;
     std::size_t side;
 };
-struct row_select { // row = cond ? row : side, or the other way round
+struct row_select { // row = cond ? row : side, or cond ? side : row
     row_operator op;
     std::size_t cond, side;
 };
@@ -43,17 +43,18 @@ using row_step = std::variant<row_change, row_combine, row_select, row_causal_se
 // Runs over the row after the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
-    bool nan_as_zero = false; // every row of NaN does
+    bool nan_as_zero = false; // a row of NaN gives zeros, too
 };
 
-// Converts to i8 or u8 after that: value / scale + zero_point, rounded.
+// Then converts to i8 or u8: value / scale + zero_point, rounded.
 struct row_quantize {
     float scale, zero_point;
 };
 
-// A chain over descriptors, not yet over rows. scores and result have one shape, to which operands
-// broadcast. For a SoftMax and a causal mask the last dimension is the row; else a row is whatever
-// all walk alike. It is dense in scores and result, in operands dense or one element.
+// A chain over tensors. scores and result have one shape, to which operands broadcast. With a
+// SoftMax or a causal mask, a row is the last dimension. Else a row is the innermost loop after
+// merging the loops of all tensors. A row is dense in scores and result, and dense or one element
+// in operands.
 struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
@@ -64,14 +65,14 @@ struct row_desc {
     std::optional<tensor_desc> statistics;
 };
 
-// As the list names it: "select_kept".
+// Names as in operators.inc, for example "select_kept".
 std::span<const char* const> row_operator_names();
 
 bool is_causal(const std::vector<row_step>& steps);
 
-// An operand as the walk over rows meets it.
+// An operand as the walk over rows sees it.
 struct row_operand {
-    elem_type type = elem_type::f32; // a cond has none
+    elem_type type = elem_type::f32; // unused for a cond
     std::int64_t width_bytes = 4;
     bool is_scalar = false; // one element a row
     dims strides_bytes;     // of the dimensions before the last
@@ -83,26 +84,25 @@ struct row_plan {
     dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    std::int64_t last_columns =
-        0; // where the last of `outer` counts pieces of a row: the last one's
+    // Columns of a row's last piece, if the last of `outer` counts pieces of rows.
+    std::int64_t last_columns = 0;
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;
     std::vector<row_step> steps;
     std::optional<row_soft_max> soft_max;
-    float scale = 1, zero_point = 0; // what leaves is value * scale + zero_point
-    bool streams = false; // stores past the caches, where the result is not in the scores' place
+    float scale = 1, zero_point = 0; // stored: value * scale + zero_point
+    bool streams = false; // stores bypass the caches unless the result overwrites the scores
 };
 
-// Rows up to this are held in L1 from the first pass to the last; longer ones are computed twice,
-// in pieces.
+// Rows up to this length stay in L1 for all passes. Longer rows are computed twice, in pieces.
 inline constexpr std::int64_t held_row_columns = 8192;
-// More operands than this are never read by one chain.
+// No chain reads more operands.
 inline constexpr std::size_t max_row_operands = 8;
 
-// A plan on the kernels of `target`. Throws argument_error where a type, a stride or a size is
-// outside what rows can be run for. Results that with the scores are `stream_from_bytes` or more
-// are stored past the caches.
+// A plan with the kernels of `target`. Throws argument_error for a type, a stride or a size that
+// rows do not support. If scores and result have `stream_from_bytes` or more, stores bypass the
+// caches.
 row_plan make_row_plan(const row_desc& desc, isa target,
                        std::int64_t stream_from_bytes = std::numeric_limits<std::int64_t>::max());
 

@@ -9,16 +9,16 @@
 
 namespace maskwise {
 
-// Upper bound on one thread's run-time scratch, which is on the stack.
+// Upper bound on the scratch of one thread, which is on the stack.
 inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
-// One loop over tiles: extent counts them, strides are from one to the next.
+// One loop over tiles: extent counts tiles, strides lead from tile to tile.
 struct grid_loop : loop_dim {
     std::int64_t elements = 1;
-    std::size_t last_shape = 0; // at its last tile, to add to the index of select_plan::shapes
+    std::size_t last_shape = 0; // at the last tile, added to the index into select_plan::shapes
 };
 
-// Tiles of one size: rows and columns as the select kernel sees them, and how operands reach it.
+// Tiles of one size: rows and columns of the select kernel, and how operands reach it.
 struct tile_shape {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
@@ -27,9 +27,9 @@ struct tile_shape {
     std::vector<std::int32_t> pick_offsets;
 };
 
-// A compiled Select: everything decided before data is seen. src/exec walks the grid and calls the
-// kernels. Immutable: any number of threads may run one plan. A plan of strings is its nest; the
-// rest is empty.
+// A compiled Select: every decision that does not depend on data. src/exec walks the grid and calls
+// the kernels. Immutable: any number of threads may run one plan. A plan of strings has only its
+// nest.
 class select_plan {
 public:
     select_desc desc;
@@ -37,40 +37,39 @@ public:
     isa target = isa::scalar;
     tiling tile;
 
-    // Loops over tiles, innermost first, those of one tile left out. tiles is their product, 0
-    // where dst is empty.
+    // Loops over tiles, innermost first, without loops of one tile. `tiles` is the product of their
+    // extents, 0 if dst is empty.
     std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
     // The whole tile first, then the smaller ones at the ends of loops that tiles do not divide:
-    // one for each set of such loops.
+    // one for each subset of these loops.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
-    std::int64_t scratch_bytes = 0;          // that buffers take together
-    per_operand<std::int64_t> windows_end{}; // see the function
+    std::int64_t scratch_bytes = 0;          // all buffers together
+    per_operand<std::int64_t> windows_end{}; // as the function windows_end returns
     bool packs = false;                      // some operand is not direct
 
     select_key key{};
-    select_fn run_plain = nullptr; // key with plain stores: for dst that is read as a source
+    select_fn run_plain = nullptr; // with plain stores: for a dst that is also a source
     select_fn run = nullptr;
-    pick_fn pick = nullptr;       // where the shapes have pick_offsets
-    std::int64_t moved_bytes = 0; // dst and what is read of the sources, each byte at most once
+    pick_fn pick = nullptr;       // only if shapes have pick_offsets
+    std::int64_t moved_bytes = 0; // of dst and the inputs that are read, each byte once
 };
 
 // Builds a plan without looking at the cache or the environment.
 std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa target,
                                               std::int64_t stream_from_bytes);
 
-// The plan for `desc`, with dst and all strides in it, from the cache where it is known. Any
-// thread. cond has one byte an element, src_0, src_1 and dst one common width of 1, 2, 4, 8 or 16
-// bytes; or all three are strings. Throws shape_error if an input does not broadcast one-way to dst
-// or byte counts overflow. Throws argument_error if widths differ
-// or elements of dst overlap (a stride of 0, or smaller than the span of the dimensions inside it),
-// and as active_isa() does.
+// The plan for `desc`, from the cache if it is known. `desc` has dst and all strides. Thread-safe.
+// cond has one byte per element. src_0, src_1 and dst have one width of 1, 2, 4, 8 or 16 bytes, or
+// are strings. Throws shape_error if an input does not broadcast one-way to dst or byte counts
+// overflow. Throws argument_error if widths differ or elements of dst overlap (a stride is 0 or
+// smaller than the span of the dimensions inside it), and as active_isa() does.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 
 // The plan that copies elements from one layout to another: a Select that always takes src_0.
-std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& from, const tensor_desc& to);
+std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& src, const tensor_desc& dst);
 
 // One line: shape classes, tile, packing, loop order, kernel, stores.
 std::string to_string(const select_plan& plan);

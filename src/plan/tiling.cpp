@@ -7,13 +7,14 @@
 namespace maskwise {
 namespace {
 
-// Shorter rows spend their time on row ends, and their stores past the caches on partial cache
-// lines; such nests become boxes. Rows of whole cache lines have no partial line at their ends.
+// Shorter rows spend their time on row ends, and streaming stores on partial cache lines. Such
+// nests become boxes. Rows of whole cache lines have no partial line.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
 // Shorter pieces of dst are written from a buffer.
 constexpr std::int64_t least_direct_bytes = 64;
-// A direct tile: enough to hide the step from tile to tile, few enough to deal out to threads.
+// A direct tile is large enough to hide the step to the next tile, and small enough to share among
+// threads.
 constexpr std::int64_t direct_tile_elements = 16384;
 constexpr std::int64_t direct_tile_bytes = 64 << 10;
 

@@ -11,37 +11,36 @@ inline constexpr std::int64_t line_bytes = 64; // of the caches
 // Upper bound on the loops whose last tile is smaller.
 inline constexpr int most_cut_loops = 3;
 
-// `extent` in equal chunks of at most `most` (or `step`), whole multiples of `step` where it is
-// cut.
+// The size of equal chunks of `extent`: at most `most` (or `step`), and a multiple of `step` if
+// `extent` is cut.
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step);
 
-// A box of the nest for operands that do not all run along the innermost loop. It holds
-// contiguous pieces of every operand, as long as a tile's buffers allow. Otherwise another tile
-// would fetch the unused rest of a cache line or page again. Depends on the nest alone. The nest
-// has a rank of 1 or more.
+// A box for operands that do not all run along the innermost loop. It holds contiguous pieces of
+// every operand, as long as a tile's buffers allow, so that no other tile fetches the rest of a
+// cache line or page again. A pure function of the nest, whose rank is at least 1.
 tile_extents choose_box(const loop_nest& nest);
 
-// A tile is a box: some elements of each loop. To the select kernel it is a matrix: its columns are
-// the loops [0, column_loops) of the box, its rows one more loop.
+// A tile is a box: some elements of each loop. The select kernel sees a matrix: the loops
+// [0, column_loops) are its columns, one more loop is its rows.
 struct tiling {
     tile_extents extent{}; // elements of each loop in one tile: 1 for loops outside the tile
     int column_loops = 0;
     int row_loop = -1; // -1: one row
-    // dst is not contiguous along the columns: the box is one row in a buffer, and
-    // scattered from there.
+    // dst is not contiguous along the columns: the box is one row in a buffer and is scattered from
+    // there.
     bool scatters = false;
 
     std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }
     std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
 };
 
-// Elements of a box.
+// The number of elements of a box.
 std::int64_t elements_of(const tile_extents& extents);
 
 // Chooses the tile; a pure function of the nest.
 tiling choose_tiling(const loop_nest& nest);
 
-// True where the operand steps by its own width, or not at all, along the loop.
+// Whether the operand moves by its width, or not at all, along the loop.
 bool is_unit_or_zero(const loop_nest& nest, int loop, std::size_t operand);
 
 } // namespace maskwise

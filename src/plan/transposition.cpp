@@ -8,28 +8,28 @@
 namespace maskwise {
 namespace {
 
-// Groups are `run` of the levels, which lie side by side in the operand; items are all levels
-// inside the innermost of them; what is left are blocks.
-transposition transpose_along(const levels& from, const std::vector<int>& run) {
-    transposition found;
-    found.items = *std::min_element(run.begin(), run.end());
-    found.groups = run;
-    for (int i = found.items; i < from.count; ++i)
-        if (std::find(run.begin(), run.end(), i) == run.end()) found.blocks.push_back(i);
-    return found;
+// Groups are the levels `run`, which are adjacent in the operand. Items are all levels inside the
+// innermost group. The other levels are blocks.
+transposition transpose_along(const levels& loops, const std::vector<int>& run) {
+    transposition result;
+    result.items = *std::min_element(run.begin(), run.end());
+    result.groups = run;
+    for (int i = result.items; i < loops.count; ++i)
+        if (std::find(run.begin(), run.end(), i) == run.end()) result.blocks.push_back(i);
+    return result;
 }
 
-// Whether packing by blocks pays. Few items or few groups do where the others are many: planes and
-// pixels.
-bool pays(const levels& from, const transposition& t, std::int64_t width) {
+// Whether packing by blocks pays. Few items or few groups are enough if there are many of the
+// other: planes and pixels.
+bool pays(const levels& loops, const transposition& t, std::int64_t width) {
     const std::int64_t few = width == 1 ? 8 : 4;
     constexpr std::int64_t many = 32;
-    const std::int64_t groups = product(from, t.groups), items = product(from, 0, t.items);
-    const bool pixels = from[0].stride_bytes == groups * width && from[0].extent == items;
+    const std::int64_t groups = product(loops, t.groups), items = product(loops, 0, t.items);
+    const bool pixels = loops[0].stride_bytes == groups * width && loops[0].extent == items;
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
-// Whether lines of the first items meet in a set of L1 that has fewer ways.
+// Whether more lines of these items fall into one set of L1 than it has ways.
 bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
     std::array<std::int64_t, max_block_items> lines;
@@ -55,13 +55,13 @@ std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_fa
     return static_cast<std::int64_t>(items);
 }
 
-std::int64_t product(const levels& from, std::span<const int> numbers) {
+std::int64_t product(const levels& loops, std::span<const int> numbers) {
     std::int64_t result = 1;
-    for (const int i : numbers) result *= from[i].extent;
+    for (const int i : numbers) result *= loops[i].extent;
     return result;
 }
 
-transposition choose_transposition(const levels& from, std::int64_t width) {
+transposition choose_transposition(const levels& loops, std::int64_t width) {
     const auto used = [&](std::int64_t count) { return std::min(count, 16 / width); };
     transposition best;
     std::int64_t most_used = 0;
@@ -69,17 +69,17 @@ transposition choose_transposition(const levels& from, std::int64_t width) {
     std::int64_t run_bytes = width;
     for (;;) {
         int next = 1;
-        while (next < from.count &&
-               (from[next].stride_bytes != run_bytes || from[next].extent == 1))
+        while (next < loops.count &&
+               (loops[next].stride_bytes != run_bytes || loops[next].extent == 1))
             ++next;
-        if (next == from.count) return best;
+        if (next == loops.count) return best;
         run.push_back(next);
-        run_bytes *= from[next].extent;
-        transposition with = transpose_along(from, run);
+        run_bytes *= loops[next].extent;
+        transposition candidate = transpose_along(loops, run);
         const std::int64_t elements =
-            used(product(from, with.groups)) * used(product(from, 0, with.items));
-        if (elements <= most_used || !pays(from, with, width)) continue;
-        best = with;
+            used(product(loops, candidate.groups)) * used(product(loops, 0, candidate.items));
+        if (elements <= most_used || !pays(loops, candidate, width)) continue;
+        best = candidate;
         most_used = elements;
     }
 }

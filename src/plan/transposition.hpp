@@ -14,16 +14,16 @@ struct transposition {
     std::vector<int> groups, blocks;
 };
 
-// The choice that fills the kernel's registers best; no groups where packing by blocks does not
+// The choice that fills the kernel's registers best; without groups if packing by blocks does not
 // pay.
-transposition choose_transposition(const levels& from, std::int64_t width);
+transposition choose_transposition(const levels& loops, std::int64_t width);
 
-// How many items side by side in dst a block of registers may read at once: a power of two up to
-// 32, so few that no set of L1 gets more of their lines than it has ways. Each line is read in
-// several steps, and where rows are a power of two apart it would be gone before the next one.
+// How many items, adjacent in dst, a block of registers reads at once: a power of two up to 32.
+// Each line is read in several steps. If rows are a power of two apart, their lines fall into one
+// set of L1, so there must be no more items than that set has ways.
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches);
 
 // Elements of the levels with these numbers.
-std::int64_t product(const levels& from, std::span<const int> numbers);
+std::int64_t product(const levels& loops, std::span<const int> numbers);
 
 } // namespace maskwise

@@ -11,20 +11,20 @@ namespace maskwise {
 namespace {
 
 constexpr std::int64_t register_bytes = window_bytes;
-constexpr std::uint8_t nothing = 0x80; // a shuffle's byte that picks none
+constexpr std::uint8_t nothing = 0x80; // a shuffle index that picks no byte
 // A gap of at most this many bytes cannot contain a whole page.
 constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;
 
-// Where the bytes of the buffer's register come from.
+// Offset in the operand of each byte of a register of the buffer.
 byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_bytes,
                       std::int64_t first) {
     byte_places places;
     for (std::int64_t b = 0; b < register_bytes; ++b) {
-        const auto [item, at] = std::div(first + b, item_bytes);
+        const auto [item, byte] = std::div(first + b, item_bytes);
         places[static_cast<std::size_t>(b)] =
-            offsets[static_cast<std::size_t>(item)] + static_cast<std::int32_t>(at);
+            offsets[static_cast<std::size_t>(item)] + static_cast<std::int32_t>(byte);
     }
     return places;
 }
@@ -38,16 +38,16 @@ std::vector<std::int32_t> cover(byte_places places) {
     return windows;
 }
 
-// Moves of a power of two bytes that copy a run. A window takes as long as one or two of them.
+// Moves of a power of two bytes that copy a run. A window costs as much as one or two moves.
 std::int64_t moves_of(std::int64_t item_bytes) {
     return std::has_single_bit(static_cast<std::uint64_t>(item_bytes)) ? 1 : 2;
 }
 
-void add_shuffle(byte_windows& to, const byte_places& places, std::int32_t window) {
-    to.offsets.push_back(window);
+void add_shuffle(byte_windows& result, const byte_places& places, std::int32_t window) {
+    result.offsets.push_back(window);
     for (const std::int32_t place : places) {
         const bool inside = place >= window && place < window + register_bytes;
-        to.shuffles.push_back(inside ? static_cast<std::uint8_t>(place - window) : nothing);
+        result.shuffles.push_back(inside ? static_cast<std::uint8_t>(place - window) : nothing);
     }
 }
 
@@ -60,24 +60,24 @@ byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t 
     const std::int64_t registers = (bytes + register_bytes - 1) / register_bytes;
     const std::int64_t moves = items * moves_of(item_bytes);
     std::vector<byte_places> places;
-    byte_windows found;
+    byte_windows result;
     for (std::int64_t r = 0; r < registers; ++r) {
         const std::int64_t first = std::min(r * register_bytes, bytes - register_bytes);
         places.push_back(places_of(offsets, item_bytes, first));
         const auto windows = static_cast<std::int64_t>(cover(places.back()).size());
-        found.count = std::max(found.count, windows);
-        // At most 16 moves a register, for items of one byte: count stays within max_windows.
-        if (2 * registers * found.count > moves) return {};
+        result.count = std::max(result.count, windows);
+        // A register has at most 16 moves (items of one byte), so count stays within max_windows.
+        if (2 * registers * result.count > moves) return {};
     }
     for (const byte_places& each : places) {
         std::vector<std::int32_t> windows = cover(each);
-        for (const std::int32_t window : windows) add_shuffle(found, each, window);
-        for (auto w = static_cast<std::int64_t>(windows.size()); w < found.count; ++w) {
-            found.offsets.push_back(windows.back());
-            found.shuffles.insert(found.shuffles.end(), register_bytes, nothing);
+        for (const std::int32_t window : windows) add_shuffle(result, each, window);
+        for (auto w = static_cast<std::int64_t>(windows.size()); w < result.count; ++w) {
+            result.offsets.push_back(windows.back());
+            result.shuffles.insert(result.shuffles.end(), register_bytes, nothing);
         }
     }
-    return found;
+    return result;
 }
 
 std::int64_t windows_end(const loop_nest& nest, std::size_t operand) {

@@ -24,24 +24,24 @@ std::optional<dims> broadcast_numpy(const dims& a, const dims& b) {
     return result;
 }
 
-bool broadcasts_one_way(const dims& from, const dims& to) {
-    if (from.rank() > to.rank()) return false;
-    for (int d = 0; d < to.rank(); ++d) {
-        const std::int64_t extent = aligned_extent(from, d, to.rank());
-        if (to[d] < 0 || (extent != 1 && extent != to[d])) return false;
+bool broadcasts_one_way(const dims& shape, const dims& target) {
+    if (shape.rank() > target.rank()) return false;
+    for (int d = 0; d < target.rank(); ++d) {
+        const std::int64_t extent = aligned_extent(shape, d, target.rank());
+        if (target[d] < 0 || (extent != 1 && extent != target[d])) return false;
     }
     return true;
 }
 
-void require_one_way(const dims& from, const dims& to, std::string_view what) {
-    if (!broadcasts_one_way(from, to))
-        throw shape_error(std::string(what) + " of shape " + to_string(from) +
-                          " does not broadcast to " + to_string(to));
+void require_one_way(const dims& shape, const dims& target, std::string_view operand_name) {
+    if (!broadcasts_one_way(shape, target))
+        throw shape_error(std::string(operand_name) + " of shape " + to_string(shape) +
+                          " does not broadcast to " + to_string(target));
 }
 
-dims broadcast_strides(const tensor_desc& from, const dims& to) {
-    dims strides = dims::filled(to.rank(), 0);
-    for (int d = 0; d < to.rank(); ++d) strides[d] = aligned_stride(from, d, to.rank());
+dims broadcast_strides(const tensor_desc& tensor, const dims& target) {
+    dims strides = dims::filled(target.rank(), 0);
+    for (int d = 0; d < target.rank(); ++d) strides[d] = aligned_stride(tensor, d, target.rank());
     return strides;
 }
 

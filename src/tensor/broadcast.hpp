@@ -8,28 +8,27 @@
 namespace maskwise {
 
 // The broadcast rules as pure functions on extents. Shapes are aligned at their last dimension; a
-// missing dimension counts as 1. A negative extent goes with nothing.
+// missing dimension counts as 1. A negative extent never broadcasts.
 
-// NumPy's rule for two shapes: aligned extents are equal or one of them is 1. An extent of 0 goes
-// with 0 and with 1 (and gives 0). nullopt where the shapes do not broadcast to each other.
+// NumPy's rule for two shapes: aligned extents are equal or one of them is 1. An extent of 0
+// broadcasts with 0 and with 1, and gives 0. nullopt if the shapes do not broadcast.
 std::optional<dims> broadcast_numpy(const dims& a, const dims& b);
 
-// Whether `from` can be expanded to `to` without changing `to`: rank(from) <= rank(to), each
-// aligned extent 1 or equal.
-bool broadcasts_one_way(const dims& from, const dims& to);
+// Whether `shape` broadcasts to `target` without changing it: its rank is not larger, and each
+// aligned extent is 1 or equal.
+bool broadcasts_one_way(const dims& shape, const dims& target);
 
-// Throws shape_error with both shapes in the text where broadcasts_one_way is false. `what` names
-// the operand.
-void require_one_way(const dims& from, const dims& to, std::string_view what);
+// Throws shape_error, with both shapes in the text, if broadcasts_one_way is false.
+void require_one_way(const dims& shape, const dims& target, std::string_view operand_name);
 
-// The stride of `from` in dimension `d` of the `rank` dimensions that it is aligned to: 0 where it
-// is expanded.
-inline std::int64_t aligned_stride(const tensor_desc& from, int d, int rank) {
-    const int dimension = d - (rank - from.extents.rank());
-    return dimension >= 0 && from.extents[dimension] != 1 ? from.strides_bytes[dimension] : 0;
+// The stride of `tensor` in dimension `d` of the `rank` dimensions that it is aligned to; 0 where
+// it is broadcast.
+inline std::int64_t aligned_stride(const tensor_desc& tensor, int d, int rank) {
+    const int dimension = d - (rank - tensor.extents.rank());
+    return dimension >= 0 && tensor.extents[dimension] != 1 ? tensor.strides_bytes[dimension] : 0;
 }
 
-// Those of all dimensions of `to`, to which it broadcasts one-way.
-dims broadcast_strides(const tensor_desc& from, const dims& to);
+// The strides of `tensor` in all dimensions of `target`, to which it broadcasts one-way.
+dims broadcast_strides(const tensor_desc& tensor, const dims& target);
 
 } // namespace maskwise

@@ -4,7 +4,7 @@
 
 namespace maskwise {
 
-// The place of an element, counted row-major, in a shape; allocates nothing, whatever its rank.
+// The position of row-major element `number` in a shape. Never allocates.
 class shape_position {
 public:
     shape_position() noexcept {}
@@ -26,10 +26,10 @@ private:
     std::array<std::int64_t, max_rank> numbers_; // only the first rank_ have a value
 };
 
-// From element {0,...,0} to the one at that place.
-inline std::int64_t offset_of(std::span<const std::int64_t> place, const dims& strides) {
+// Offset from element {0, ..., 0} to the element at `position`.
+inline std::int64_t offset_of(std::span<const std::int64_t> position, const dims& strides) {
     std::int64_t offset = 0;
-    for (int d = 0; const std::int64_t number : place) offset += number * strides[d++];
+    for (int d = 0; const std::int64_t number : position) offset += number * strides[d++];
     return offset;
 }
 

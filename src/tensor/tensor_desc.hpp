@@ -9,8 +9,8 @@
 
 namespace maskwise {
 
-// Throws shape_error on a negative extent, with its value and position, and "<owner>: <name>" of
-// the tensor in the text.
+// Throws shape_error on a negative extent. The text has its value, its position and
+// "<owner>: <name>" of the tensor.
 void require_no_negative(const dims& extents, std::string_view owner = "",
                          std::string_view name = "shape");
 
@@ -22,36 +22,36 @@ inline constexpr dimension_order row_major = [] {
     return order;
 }();
 
-// The larger stride is outside; of equal ones the earlier dimension's.
+// Sorts by stride, largest first. Of equal strides, the earlier dimension comes first.
 dimension_order order_of(const dims& strides);
 
-// Strides without gaps, the innermost `unit`. An extent of 0 counts as 1, as oneDNN counts it.
-// Throws shape_error where a stride leaves int64.
+// Strides without gaps; the innermost is `unit`. An extent of 0 counts as 1, as in oneDNN. Throws
+// shape_error if a stride overflows int64.
 dims dense_strides(const dims& extents, std::int64_t unit,
                    const dimension_order& order = row_major);
 
-// The same in bytes of the type. Throws shape_error on a negative extent, too.
+// A dense tensor with strides in bytes. Throws shape_error on a negative extent, too.
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
-// Makes a tensor dense that has no strides. Throws as dense_desc does.
+// Gives a tensor without strides dense ones. Throws as dense_desc does.
 void fill_in_strides(tensor_desc& desc);
 tensor_desc with_strides(tensor_desc desc);
 
 // "f32 {2,3}, strides in bytes {12,4}".
 std::string to_string(const tensor_desc& desc);
 
-// All but the last `count`.
+// The extents without the last `count`.
 dims without_last(const dims& extents, int count);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws shape_error on overflow
 // or a negative extent.
 std::int64_t element_count(const dims& extents);
 
-// No address space is larger, and sums over the four operands of a Select stay within int64.
+// No address space is larger. Sums over the four operands of a Select stay within int64.
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
-// Bytes from the first to one past the last byte that the descriptor can touch; 0 where empty.
+// Bytes from the first byte that the descriptor can touch to one past the last; 0 if empty.
 // Throws shape_error above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
