@@ -57,8 +57,8 @@ cache_facts read_caches(const cpu_reader& cpu) {
     facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
     facts.l1_ways = std::clamp<std::int64_t>(facts.l1_ways, 4, 16);
     facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
-    // Between what L2 alone gives and 4 MB: no CPU in sale has more last-level cache per core, and
-    // a larger figure is that of a socket of which the guest owns a few cores.
+    // At least L2, at most 4 MB: no CPU on sale has more last-level cache per core. A larger figure
+    // is that of a whole socket, of which a virtual machine has a few cores.
     facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
     return facts;
 }
@@ -71,9 +71,9 @@ const cache_facts& native_caches() {
 std::int64_t stream_threshold_bytes() {
     return at_first_use<[]() -> std::int64_t {
         const auto text = read_environment("MASKWISE_STREAM_BYTES");
-        // Six shares, measured on two cores of Zen 5: whether a fill, a copy, a masked fill or a
-        // Select of three operands, plain stores are faster up to about 20 MB moved in all, and
-        // streaming is from about 28 MB on.
+        // Six shares, measured on two cores of Zen 5 with a fill, a copy, a masked fill and a
+        // Select of three operands: plain stores are faster up to about 20 MB moved, streaming
+        // stores from about 28 MB.
         if (!text) return native_caches().last_level_bytes * 6;
         const auto bytes = parse_number(*text);
         if (!bytes || *bytes < 0)

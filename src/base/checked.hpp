@@ -5,14 +5,14 @@
 
 namespace maskwise {
 
-// Arithmetic on extents and byte strides that a client chose: nullopt where int64 overflows.
+// For extents and byte strides that a client chose: nullopt if int64 overflows.
 inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
     if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
     return result;
 }
 
-// Holds a product of any two of 64 bits, and sums of a few.
+// Holds the product of any two int64, and sums of a few products.
 __extension__ using wide = __int128;
 
 } // namespace maskwise

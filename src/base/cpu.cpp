@@ -38,7 +38,7 @@ constexpr bf16_product_gain bf16_product_gains[] = {
     {0x6C65746E, false}, // GenuineIntel
 };
 
-// oneDNN's words for x86 that leave less than amx; every other word of its list leaves it all.
+// Values of ONEDNN_MAX_CPU_ISA that cap x86 below amx. Other values of oneDNN's list set no cap.
 // Source: oneDNN's developer guide, "CPU dispatcher control".
 constexpr std::pair<std::string_view, isa> onednn_words[] = {
     {"SSE41", isa::sse4},
@@ -68,8 +68,7 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
 
 constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
 
-// Eight tiles of 16 rows of 64 bytes, which the system saves, and the conversion that makes pairs
-// of bf16 for them.
+// Eight tiles of 16 rows of 64 bytes, a system that saves them, and the conversion to bf16 pairs.
 bool has_bf16_tiles(const cpu_reader& cpu) {
     const auto palette = cpu.cpuid(0x1D, 1);
     return has_bf16_products(cpu) && has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
@@ -77,28 +76,28 @@ bool has_bf16_tiles(const cpu_reader& cpu) {
            (palette.ebx & 0xFFFF) >= 64 && (palette.ecx & 0xFFFF) >= 16;
 }
 
-// The feature sets are those that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
+// The features that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
 [[maybe_unused]] std::vector<isa> supported_x86(const cpu_reader& cpu) {
-    std::vector<isa> found{isa::scalar};
+    std::vector<isa> isas{isa::scalar};
     const auto leaf_1 = cpu.cpuid(1, 0);
     const auto leaf_7 = cpu.cpuid(7, 0);
     const std::uint64_t states = cpu.enabled_states();
     // SSSE3, SSE4.1, SSE4.2, PCLMULQDQ, AES
-    if (!has_bits(leaf_1.ecx, {9, 19, 20, 1, 25})) return found;
-    found.push_back(isa::sse4);
+    if (!has_bits(leaf_1.ecx, {9, 19, 20, 1, 25})) return isas;
+    isas.push_back(isa::sse4);
     // AVX, FMA, F16C; BMI1, AVX2, BMI2; LZCNT; the system saves XMM and YMM
     const bool avx2 = has_bits(leaf_1.ecx, {28, 12, 29}) && has_bits(leaf_7.ebx, {3, 5, 8}) &&
                       has_bits(cpu.cpuid(0x80000001U, 0).ecx, {5}) && has_bits(states, {1, 2});
-    if (!avx2) return found;
-    found.push_back(isa::avx2);
+    if (!avx2) return isas;
+    isas.push_back(isa::avx2);
     // AVX512 F, DQ, CD, BW, VL; the system saves mask registers and ZMM
-    if (!has_bits(leaf_7.ebx, {16, 17, 28, 30, 31}) || !has_bits(states, {5, 6, 7})) return found;
-    found.push_back(isa::avx512);
-    if (has_bf16_tiles(cpu)) found.push_back(isa::amx);
-    return found;
+    if (!has_bits(leaf_7.ebx, {16, 17, 28, 30, 31}) || !has_bits(states, {5, 6, 7})) return isas;
+    isas.push_back(isa::avx512);
+    if (has_bf16_tiles(cpu)) isas.push_back(isa::amx);
+    return isas;
 }
 
-// clang 14 assembles bf16 only where all code is compiled for it.
+// clang 14 assembles bf16 only if all code is compiled for it.
 #if defined(__clang__)
 constexpr bool has_bf16_kernels = false;
 #else
@@ -107,11 +106,11 @@ constexpr bool has_bf16_kernels = true;
 
 [[maybe_unused]] std::vector<isa> supported_arm(const cpu_reader& cpu) {
     constexpr int hwcap_aes = 3, hwcap2_bf16 = 14;
-    std::vector<isa> found{isa::scalar};
-    if (!has_bits(cpu.hwcap(), {hwcap_aes})) return found;
-    found.push_back(isa::neon);
-    if (has_bf16_kernels && has_bits(cpu.hwcap2(), {hwcap2_bf16})) found.push_back(isa::neon_bf16);
-    return found;
+    std::vector<isa> isas{isa::scalar};
+    if (!has_bits(cpu.hwcap(), {hwcap_aes})) return isas;
+    isas.push_back(isa::neon);
+    if (has_bf16_kernels && has_bits(cpu.hwcap2(), {hwcap2_bf16})) isas.push_back(isa::neon_bf16);
+    return isas;
 }
 
 std::string list_names(const std::vector<isa>& supported) {
@@ -123,7 +122,7 @@ std::string list_names(const std::vector<isa>& supported) {
     return text;
 }
 
-// neon_bf16 has not run natively yet.
+// neon_bf16 has not run natively yet, so it is used only if MASKWISE_MAX_ISA names it.
 isa highest_unasked(const std::vector<isa>& supported) {
     return supported.back() == isa::neon_bf16 ? isa::neon : supported.back();
 }

@@ -8,20 +8,20 @@
 namespace maskwise {
 
 // Instruction sets that kernels are compiled for, lowest first within an architecture. The names
-// are those of MASKWISE_MAX_ISA.
+// are the values of MASKWISE_MAX_ISA.
 enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, neon_bf16 };
 
 // "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16".
 std::string_view to_string(isa value);
 
-// Where CPU facts come from, so that tests can play any CPU.
+// The source of CPU facts, so that tests can simulate any CPU.
 class cpu_reader {
 public:
     struct registers {
         std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
     };
     virtual ~cpu_reader() = default;
-    // x86: the CPUID leaf and its subleaf; all zero where the CPU has no such leaf.
+    // x86: a CPUID leaf and subleaf; all zero if the CPU does not have the leaf.
     virtual registers cpuid(std::uint32_t, std::uint32_t) const { return {}; }
     // x86: XCR0, the register states that the operating system saves; 0 without OSXSAVE.
     virtual std::uint64_t enabled_states() const { return 0; }
@@ -31,16 +31,16 @@ public:
     virtual std::uint64_t hwcap2() const { return 0; }
 };
 
-// This machine.
+// The CPU of this machine.
 const cpu_reader& native_cpu();
 
 // Every instruction set the CPU and the operating system support, lowest first; never empty.
 std::vector<isa> supported_isas(const cpu_reader& cpu);
 
-// Dot products of bf16 with sums of f32 (AVX512_BF16), beyond what `isa` tells.
+// Dot products of bf16 with sums of f32 (AVX512_BF16), which `isa` does not include.
 bool has_bf16_products(const cpu_reader& cpu);
 
-// The CPU has these products and they are faster than multiply-adds of f32.
+// Whether the CPU has these products and they are faster than multiply-adds of f32.
 bool gains_by_bf16_products(const cpu_reader& cpu);
 
 // Products of matrices in hardware (AMX).
@@ -49,23 +49,22 @@ bool has_matrix_products(const cpu_reader& cpu);
 // Whether oneDNN may use them under this value of ONEDNN_MAX_CPU_ISA.
 bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa);
 
-// Whether the system lets this process use AMX's registers. Asks it, once; any thread. Grants hold
-// for the process, and make signal frames of threads that use AMX larger, so the first plan that
-// multiplies by tiles asks. A refusal is one verbose line.
+// Whether the system lets this process use AMX's registers. Requests it once; thread-safe. A grant
+// holds for the process and enlarges the signal frames of threads that use AMX, so the first plan
+// that multiplies by tiles requests it. A refusal prints one verbose line.
 bool may_use_tiles();
 
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` the value of ONEDNN_MAX_CPU_ISA; an empty value sets no cap, but neon_bf16 is
-// chosen only if max_isa names it, until it has run on a machine of its own. Throws argument_error
-// if max_isa is unknown or not supported. oneDNN owns the other variable, so an unknown value of it
-// sets no cap.
+// `onednn_max_isa` that of ONEDNN_MAX_CPU_ISA. An empty value sets no cap, but neon_bf16 is chosen
+// only if max_isa names it, until it has run natively. Throws argument_error if max_isa is unknown
+// or not supported. oneDNN owns the other variable, so an unknown value of it sets no cap.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 
 // The instruction set that plans use in this process: choose_isa on this machine and environment,
-// decided at the first call. AMX may still be refused: see may_use_tiles. Throws argument_error,
-// each time, as choose_isa does, and where the system refuses AMX that MASKWISE_MAX_ISA names. Any
-// thread.
+// decided at the first call. AMX may still be refused: see may_use_tiles. Throws argument_error, at
+// each call, as choose_isa does, and if MASKWISE_MAX_ISA names AMX and the system refuses it.
+// Thread-safe.
 isa active_isa();
 
 } // namespace maskwise

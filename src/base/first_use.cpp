@@ -6,9 +6,9 @@
 namespace maskwise {
 namespace {
 
-std::recursive_mutex mutex; // recursive: making one value may use another for the first time
+std::recursive_mutex mutex; // recursive: creating one value may create another
 
-// A recursive mutex knows its owner by a number that the thread does not keep in the child.
+// A recursive mutex stores its owner's thread id, which differs in the child.
 [[maybe_unused]] const int watching_forks =
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { std::construct_at(&mutex); });
 

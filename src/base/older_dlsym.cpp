@@ -1,5 +1,5 @@
-// A file of its own, as the linker takes it only where nothing else defines dlsym: the oneDNN
-// plugin does.
+// A separate file, so that the linker takes it only if no other object defines dlsym. The oneDNN
+// plugin defines it.
 
 #include "base/older_libc.hpp"
 

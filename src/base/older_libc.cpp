@@ -1,6 +1,6 @@
-// Functions of the loader and of threads by the versions that they had before glibc 2.34, where
-// they moved from libdl and libpthread to libc. Linked where they are needed, and hidden. The
-// caller is in the same library, so what dlopen and dlsym read of their caller is right.
+// Binds functions of libdl and libpthread to their symbol versions before glibc 2.34, which moved
+// them to libc. Hidden, and linked only if needed. dlopen and dlsym inspect their caller: it is in
+// the same library, so the result is right.
 
 #include "base/older_libc.hpp"
 

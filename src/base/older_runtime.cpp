@@ -1,6 +1,6 @@
-// Definitions of the symbols that code compiled by GCC 12 needs of libstdc++ 3.4.29 and glibc 2.32,
-// in terms of older ones, so that the libraries run with glibc 2.28 and GCC 8's libstdc++
-// (manylinux_2_28). Linked where they are needed, and hidden.
+// Defines the symbols of libstdc++ 3.4.29 and glibc 2.32 that code compiled by GCC 12 needs, in
+// terms of older ones. So the libraries run with glibc 2.28 and GCC 8's libstdc++ (manylinux_2_28).
+// Hidden, and linked only if needed.
 #include <cstring>
 #include <ios>
 #include <new>
@@ -10,10 +10,10 @@
 
 extern "C" {
 
-// Read by shared_ptr, which counts with atomic operations where this is 0.
+// shared_ptr reads it. 0 makes it count with atomic operations.
 MASKWISE_HIDDEN char __libc_single_threaded = 0;
 
-void copy_exception_ptr(void* to, const void* from);
+void copy_exception_ptr(void* dst, const void* src);
 __asm__(".symver copy_exception_ptr,_ZNSt15__exception_ptr13exception_ptrC1ERKS0_@CXXABI_1.3.3");
 void destroy_exception_ptr(void* self);
 __asm__(".symver destroy_exception_ptr,_ZNSt15__exception_ptr13exception_ptrD1Ev@CXXABI_1.3.3");
@@ -40,7 +40,7 @@ void throw_bad_length() {
 }
 }
 
-// Of string streams, which OpenVINO's macros use: the constructor without arguments, and str().
+// String streams, which OpenVINO's macros use: the default constructor and str().
 void construct_stream(void* self, std::ios_base::openmode mode);
 __asm__(".symver _Z16construct_streamPvSt13_Ios_Openmode,"
         "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1ESt13_Ios_Openmode@"

@@ -8,7 +8,7 @@
 
 namespace maskwise {
 
-// Where a value of an execution may begin in its scratch memory.
+// The alignment of every part of an execution's scratch.
 inline constexpr std::size_t scratch_alignment = 64;
 
 constexpr std::size_t padded_bytes(std::size_t bytes) {
@@ -21,15 +21,15 @@ inline std::byte* first_aligned(std::byte* memory) {
     return memory + (scratch_alignment - start % scratch_alignment) % scratch_alignment;
 }
 
-// The memory of one execution; grows with its largest use.
+// The memory of one execution. It grows to the largest request.
 class scratch_memory {
 public:
-    // The first aligned address of so many bytes, scratch_alignment of them for aligning it.
+    // The first aligned address of `bytes` bytes, which include scratch_alignment for aligning.
     // Earlier contents are lost. Throws bad_alloc.
     std::byte* reserve(std::size_t bytes) {
         if (size_ < bytes) {
             size_ = 0;
-            bytes_ = nullptr; // before there is more
+            bytes_ = nullptr; // free first, so that both never exist at once
             bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
             size_ = bytes;
         }
@@ -41,8 +41,8 @@ private:
     std::size_t size_ = 0;
 };
 
-// Caches the scratch of ended executions for later ones: of at most `most` executions, which may
-// run at once. Any thread; nothing waits.
+// Caches the scratch of finished executions for later ones, at most `most` of them. Thread-safe and
+// lock-free.
 template <typename Scratch>
 class scratch_pool {
 public:

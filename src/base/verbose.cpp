@@ -22,9 +22,9 @@ void print_verbose(std::string_view text) {
     std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-void print_decision(std::string_view name, std::string_view what, std::string_view why) {
+void print_decision(std::string_view name, std::string_view subject, std::string_view why) {
     std::string line = why.empty() ? "claim," : "refuse,";
-    line.append(name).append(",").append(what);
+    line.append(name).append(",").append(subject);
     if (!why.empty()) line.append(",").append(why);
     print_verbose(line);
 }

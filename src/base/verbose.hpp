@@ -6,14 +6,14 @@
 
 namespace maskwise {
 
-// The environment's MASKWISE_VERBOSE, at most 2; 0 where it is not set. Read once.
+// MASKWISE_VERBOSE, at most 2; 0 if unset. Read once.
 int verbose_level();
 
 // Writes "maskwise,<text>\n" to standard error in one call, so that lines of several threads do not
 // mix. Standard error, because standard output may be the client's data.
 void print_verbose(std::string_view text);
 
-// Runs a plan, and prints it with the time it took where executions are asked for.
+// Runs a plan. At verbose level 2, prints it with its time.
 template <class Plan, class Run>
 void run_measured(const Plan& plan, const Run& run) {
     if (verbose_level() < 2) return run();
@@ -24,7 +24,7 @@ void run_measured(const Plan& plan, const Run& run) {
     print_verbose("exec," + to_string(plan) + ',' + std::to_string(spent.count()) + " ms");
 }
 
-// A host's "claim,<name>,<what>", or "refuse,<name>,<what>,<why>" where there is a reason.
-void print_decision(std::string_view name, std::string_view what, std::string_view why);
+// Prints "claim,<name>,<subject>", or "refuse,<name>,<subject>,<why>" if `why` is not empty.
+void print_decision(std::string_view name, std::string_view subject, std::string_view why);
 
 } // namespace maskwise

@@ -6,13 +6,13 @@
 
 namespace maskwise {
 
-// A place in nested loops, the first of which is the innermost, and where it lies in each operand.
+// A position in nested loops, innermost first, with its address in each operand.
 template <class Loop>
 class odometer {
 public:
-    // Place `number` of all; divides once a loop, and never later.
+    // Starts at position `number`. Divides once per loop; advance() never divides.
     odometer(std::span<const Loop> loops, const per_operand<std::byte*>& begin, std::int64_t number)
-        : loops_(loops), at_(begin) {
+        : loops_(loops), pointers_(begin) {
         for (std::size_t i = 0; i < loops_.size(); ++i) {
             index_[i] = number % loops_[i].extent;
             number /= loops_[i].extent;
@@ -28,16 +28,16 @@ public:
         }
     }
 
-    const per_operand<std::byte*>& at() const { return at_; }
+    const per_operand<std::byte*>& pointers() const { return pointers_; }
     bool is_last(std::size_t i) const { return index_[i] + 1 == loops_[i].extent; }
 
 private:
     void move(std::size_t i, std::int64_t steps) {
-        for (const std::size_t o : every_operand) at_[o] += loops_[i].stride_bytes[o] * steps;
+        for (const std::size_t o : every_operand) pointers_[o] += loops_[i].stride_bytes[o] * steps;
     }
 
     std::span<const Loop> loops_;
-    per_operand<std::byte*> at_;
+    per_operand<std::byte*> pointers_;
     std::array<std::int64_t, max_rank> index_{};
 };
 

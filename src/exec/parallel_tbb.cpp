@@ -12,8 +12,8 @@
 namespace maskwise {
 namespace {
 
-// oneTBB's threads do not survive a fork, and nothing would start new ones: a child that is made
-// after they may have been started runs on the calling thread.
+// oneTBB's threads do not survive a fork, and nothing would start new ones. So a child that is
+// forked after oneTBB was used runs on the calling thread.
 std::atomic<bool> is_tbb_used = false;
 bool is_without_threads = false;
 
@@ -28,8 +28,8 @@ bool is_tbb_used_by_this_thread() {
     },
     nullptr, [] { is_without_threads = is_tbb_used; });
 
-// False if only the calling thread is available.
-bool begin_use() {
+// Whether oneTBB may run work; marks it as used. False if only the calling thread is available.
+bool can_use_tbb() {
     if (is_without_threads || !has_tbb(tbb_search::open_too)) return false;
     if (!is_tbb_used.load(std::memory_order_relaxed)) is_tbb_used = true;
     return true;
@@ -38,7 +38,7 @@ bool begin_use() {
 } // namespace
 
 int available_threads() {
-    if (!begin_use()) return 1;
+    if (!can_use_tbb()) return 1;
     const auto allowed =
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
     const int most = tbb::this_task_arena::max_concurrency();
@@ -46,7 +46,7 @@ int available_threads() {
 }
 
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
-    if (!begin_use()) {
+    if (!can_use_tbb()) {
         for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(context, chunk);
         return;
     }
@@ -54,12 +54,12 @@ void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
     const auto run = [=](const tbb::blocked_range<std::int64_t>& part) {
         for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk) body(context, chunk);
     };
-    // While this thread waits for the others it must not begin a task of the caller's, who may hold
-    // a lock that the task wants.
+    // While this thread waits for the others, it must not start another task of the caller's: the
+    // caller may hold a lock that the task needs.
     tbb::this_task_arena::isolate([&] {
-        // Bound to the caller's group, chunks would be left out where that is cancelled.
-        tbb::task_group_context own(tbb::task_group_context::isolated);
-        tbb::parallel_for(range, run, tbb::simple_partitioner(), own);
+        // In the caller's group, chunks would be skipped if that group is cancelled.
+        tbb::task_group_context group(tbb::task_group_context::isolated);
+        tbb::parallel_for(range, run, tbb::simple_partitioner(), group);
     });
 }
 

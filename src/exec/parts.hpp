@@ -9,40 +9,40 @@
 
 namespace maskwise {
 
-// Below these, waking another thread costs more than it takes off: bytes that a Select moves,
-// elements of rows, multiplications of attention.
+// Below these, waking another thread costs more than it saves: bytes that a Select moves, elements
+// of rows, multiplications of attention.
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
 inline constexpr std::int64_t parallel_from_products = 1 << 19;
-// The same on a host's loop, whose threads mostly wait awake: multiplications of a block, and of an
-// operator of ONNX Runtime's; bytes that are copied.
+// The same for a host's loop, whose threads mostly spin: multiplications of a block,
+// multiplications of an operator of ONNX Runtime, bytes that are copied.
 inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
 inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
 inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
-// A short string takes some nanoseconds, a long one an allocation; waking a thread is worth about a
-// thousand of them.
+// A short string takes some nanoseconds, a long one an allocation. Waking a thread costs as much as
+// about a thousand short strings.
 inline constexpr std::int64_t strings_per_part = 2048;
 // More parts than threads, so that one delayed thread does not delay all.
 inline constexpr std::int64_t parts_per_thread = 4;
 
-// Throws argument_error for a loop that runs nothing.
-inline void check_loop(const char* what, const parallel_loop& loop) {
+// Throws argument_error for a loop without threads or without a function.
+inline void check_loop(const char* name, const parallel_loop& loop) {
     if (loop.threads >= 1 && loop.run) return;
-    throw argument_error(std::string(what) + ": a loop of " + std::to_string(loop.threads) +
+    throw argument_error(std::string(name) + ": a loop of " + std::to_string(loop.threads) +
                          " threads" + (loop.run ? "" : " without a function"));
 }
 
-// A loop of the calling thread alone.
+// A loop that runs on the calling thread alone.
 inline parallel_loop calling_thread() {
     return {1, [](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 for (std::int64_t i = 0; i < count; ++i) body(i);
             }};
 }
 
-// Everywhere below: the threads are the loop's, or oneTBB's where it is null.
+// In all functions below, the threads are the loop's, or oneTBB's if `loop` is null.
 
-// In how many parts the tiles, or rows, of one plan are run here and now. A process that runs small
-// plans only never begins to use threads.
+// The number of parts into which the tiles or rows of a plan are split for this execution. A
+// process that only runs small plans never uses threads.
 inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, std::int64_t tiles,
                                  const parallel_loop* loop = nullptr) {
     if (work < parallel_from || tiles < 2) return 1;
@@ -50,19 +50,19 @@ inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, 
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }
 
-// Calls work(part) for each of the parts, which are all done when this returns. `work` must not
-// throw; what the loop throws is passed on.
+// Calls work(part) for each part and returns when all are done. `work` must not throw. Passes on
+// what the loop throws.
 template <class Work>
 void run_in_parts(std::int64_t parts, const Work& work, const parallel_loop* loop = nullptr) {
     if (parts == 1) return work(0);
-    if (loop != nullptr) // a reference in a std::function allocates nothing
+    if (loop != nullptr) // a std::function of a reference does not allocate
         return loop->run(parts, std::function<void(std::int64_t)>(std::ref(work)));
     parallel_run(
         parts, [](const void* raw, std::int64_t part) { (*static_cast<const Work*>(raw))(part); },
         &work);
 }
 
-// Calls work(first, last) with the tiles of each part, which differ by one tile at most.
+// Calls work(first, last) for the tiles of each part. Parts differ by at most one tile.
 template <class Work>
 void run_tiles_in_parts(std::int64_t tiles, std::int64_t parts, const Work& work,
                         const parallel_loop* loop = nullptr) {

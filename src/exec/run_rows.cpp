@@ -19,24 +19,25 @@ constexpr std::int64_t whole_lines(std::int64_t columns) {
     return (columns + columns_of_line - 1) / columns_of_line * columns_of_line;
 }
 
-// Columns of a row that are made in one way: the ones before a causal boundary from the scores, the
-// ones behind it from the masked value, which later steps may still change.
+// Columns of a row with one source. Before a causal boundary, the source is the scores. After it,
+// the source is the masked value, which later steps may still change.
 struct column_range {
     std::int64_t first = 0, last = 0;
-    const std::byte* from = nullptr;
+    const std::byte* scores = nullptr; // null: every column is `value`
     float value = 0;
     std::size_t first_action = 0;
 };
 
-// Bytes from what an action reads to the next row's.
+// Bytes from the memory that an action reads to the same memory of the next row.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
 
 class row_walk {
 public:
-    row_walk(const row_plan& plan, const row_pointers& at, std::int64_t first)
-        : plan_(plan), at_(at), streams_(plan.streams && at.scores != at.result), // speed
+    row_walk(const row_plan& plan, const row_pointers& pointers, std::int64_t first)
+        : plan_(plan), pointers_(pointers),
+          streams_(plan.streams && pointers.scores != pointers.result), // speed
           position_(first, plan.outer) {}
 
     void run(std::int64_t rows) {
@@ -50,14 +51,14 @@ public:
     }
 
 private:
-    // Of this row: the last piece of a row that is cut may be shorter.
+    // The last piece of a cut row may be shorter.
     std::int64_t columns() const {
         const int last = plan_.outer.rank() - 1;
         const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
         return is_last ? plan_.last_columns : plan_.columns;
     }
     bool is_constant(const column_range& range) const {
-        return range.from == nullptr && range.first_action == action_count_;
+        return range.scores == nullptr && range.first_action == action_count_;
     }
     row_encoding encoding(float factor) const {
         return {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_};
@@ -69,20 +70,20 @@ private:
         return position_.rank() == 0 ? 0 : position_[position_.rank() - 1];
     }
 
-    // The frequent types here: calling a kernel for each row would cost more than a short row does.
-    float element_at(const std::byte* at, elem_type type) const {
+    // Converts the frequent types here: a kernel call per row would cost more than a short row.
+    float element_at(const std::byte* address, elem_type type) const {
         if (type == elem_type::f16) {
             float value[row_block_elems];
-            plan_.kernels->run({{type, at}, nullptr, 0, 0, 1}, value);
+            plan_.kernels->run({{type, address}, nullptr, 0, 0, 1}, value);
             return value[0];
         }
         if (type == elem_type::f32) {
             float value;
-            std::memcpy(&value, at, sizeof(value));
+            std::memcpy(&value, address, sizeof(value));
             return value;
         }
         std::uint16_t upper_half;
-        std::memcpy(&upper_half, at, sizeof(upper_half));
+        std::memcpy(&upper_half, address, sizeof(upper_half));
         return std::bit_cast<float>(std::uint32_t{upper_half} << 16);
     }
 
@@ -96,10 +97,10 @@ private:
         moves_[action_count_++] = move;
     }
 
-    // One element a row becomes a value, of this row where the operand moves.
+    // An operand of one element per row becomes a value. If it moves, rows cannot only be shifted.
     row_side side_of(std::size_t number, std::int64_t& move) {
         const row_operand& operand = plan_.operands[number];
-        row_side side{operand.type, address(at_.operands[number], operand)};
+        row_side side{operand.type, address(pointers_.operands[number], operand)};
         if (!operand.is_scalar) {
             move = move_of(number);
             return side;
@@ -123,10 +124,10 @@ private:
         add_action(action, move);
     }
 
-    // One byte of cond for the whole row takes the side or leaves the row as it is.
+    // A cond of one byte per row either replaces the row by the side or leaves it.
     void bind_step(const row_select& step) {
         const row_operand& cond = plan_.operands[step.cond];
-        const std::byte* bytes = address(at_.operands[step.cond], cond);
+        const std::byte* bytes = address(pointers_.operands[step.cond], cond);
         if (cond.is_scalar) {
             may_move_ = may_move_ && move_of(step.cond) == 0;
             const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
@@ -141,24 +142,24 @@ private:
     }
 
     void bind_step(const row_causal_select& step) {
-        std::int64_t move = 0; // the plan sees to it that the side is one element a row
+        std::int64_t move = 0; // the plan requires a side of one element per row
         ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
         range_count_ = 2;
         set_boundary();
     }
 
-    // Columns up to the row's own number, moved by the offset, are kept.
+    // Keeps columns up to the row's number plus the offset.
     void set_boundary() {
-        ranges_[0].last = ranges_[1].first =
-            std::clamp<std::int64_t>(number_in_matrix() + at_.causal_offset + 1, 0, plan_.columns);
+        ranges_[0].last = ranges_[1].first = std::clamp<std::int64_t>(
+            number_in_matrix() + pointers_.causal_offset + 1, 0, plan_.columns);
     }
 
     void bind() {
         action_count_ = 0;
         range_count_ = 1;
         may_move_ = true;
-        result_ = const_cast<std::byte*>(address(at_.result, plan_.result));
-        ranges_[0] = {0, columns(), address(at_.scores, plan_.scores), 0, 0};
+        result_ = const_cast<std::byte*>(address(pointers_.result, plan_.result));
+        ranges_[0] = {0, columns(), address(pointers_.scores, plan_.scores), 0, 0};
         for (const row_step& step : plan_.steps)
             std::visit([this](const auto& kind) { bind_step(kind); }, step);
     }
@@ -166,7 +167,7 @@ private:
     void move_down() {
         const int last = plan_.outer.rank() - 1;
         result_ += plan_.result.strides_bytes[last];
-        ranges_[0].from += plan_.scores.strides_bytes[last];
+        ranges_[0].scores += plan_.scores.strides_bytes[last];
         for (std::size_t i = 0; i < action_count_; ++i) {
             row_action& action = actions_[i];
             const row_move& move = moves_[i];
@@ -188,15 +189,15 @@ private:
     }
 
     row_piece piece_of(const column_range& range, std::int64_t first, std::int64_t last) const {
-        return {{plan_.scores.type, range.from, range.value},
+        return {{plan_.scores.type, range.scores, range.value},
                 actions_.data() + range.first_action,
                 action_count_ - range.first_action,
                 first,
                 last - first};
     }
 
-    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* to) {
-        return plan_.kernels->run(piece_of(range, first, last), to);
+    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* dst) {
+        return plan_.kernels->run(piece_of(range, first, last), dst);
     }
 
     void store(const float* values, std::int64_t first, std::int64_t count, float factor) const {
@@ -213,13 +214,14 @@ private:
     template <typename Visit>
     void for_each_piece(Visit visit) {
         for (std::size_t i = 0; i < range_count_; ++i)
-            for (std::int64_t at = ranges_[i].first; at < ranges_[i].last; at += held_row_columns) {
-                const std::int64_t count = std::min(held_row_columns, ranges_[i].last - at);
-                visit(at, count, run_piece(ranges_[i], at, at + count, buffer_.data()));
+            for (std::int64_t first = ranges_[i].first; first < ranges_[i].last;
+                 first += held_row_columns) {
+                const std::int64_t count = std::min(held_row_columns, ranges_[i].last - first);
+                visit(first, count, run_piece(ranges_[i], first, first + count, buffer_.data()));
             }
     }
 
-    // Nothing is held.
+    // Without a SoftMax: one pass, without the buffer.
     void write_row() {
         for (std::size_t i = 0; i < range_count_; ++i) {
             const column_range& range = ranges_[i];
@@ -228,7 +230,7 @@ private:
         }
     }
 
-    // exp(value - shift) by the row kernel: the plugin needs no libm.
+    // exp(value - shift) by the row kernel, because the plugin does not link libm.
     float exponential(float value, float shift) const {
         float lanes[row_block_elems] = {value};
         return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
@@ -238,8 +240,8 @@ private:
         if (!plan_.statistics) return;
         constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
         const float value = sum > 0.0F ? maximum + plan_.kernels->log(sum) : not_a_number;
-        auto* to = const_cast<std::byte*>(address(at_.statistics, *plan_.statistics));
-        std::memcpy(to, &value, sizeof(value));
+        auto* dst = const_cast<std::byte*>(address(pointers_.statistics, *plan_.statistics));
+        std::memcpy(dst, &value, sizeof(value));
     }
 
     void zero_row() {
@@ -253,20 +255,19 @@ private:
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }
 
-    // Between a row's exponentials and its stores nothing is read, and the memory would stand
-    // still.
+    // Rows to prefetch while exponentials are computed and stored; else memory would be idle.
     const std::byte* scores_ahead() const {
-        const bool is_alone = plan_.outer.empty() || !may_move_;                      // ahead
-        if (is_alone || !plan_.streams || ranges_[0].from == nullptr) return nullptr; // ahead
-        if (plan_.scores.type != elem_type::f32) return nullptr;                      // ahead
-        constexpr std::int64_t ahead_bytes = 16
-                                             << 10; // twice as fast as one row of 4 KB; L1 holds it
+        const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
+        if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
+        if (plan_.scores.type != elem_type::f32) return nullptr;                        // ahead
+        // 16 KB were twice as fast as one row of 4 KB, and L1 holds them.
+        constexpr std::int64_t ahead_bytes = 16 << 10;
         const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
         const int last = plan_.outer.rank() - 1; // ahead
-        return ranges_[0].from + rows * plan_.scores.strides_bytes[last];
+        return ranges_[0].scores + rows * plan_.scores.strides_bytes[last];
     }
 
-    // All masked columns have one value, so one exponential stands for them.
+    // All masked columns have one value, so one exponential is computed for all.
     void held_soft_max() {
         const column_range &computed = ranges_[0], &masked = ranges_[1];
         const bool has_constant =
@@ -285,8 +286,7 @@ private:
         float sum = one_masked * static_cast<float>(plan_.columns - held);
         if (held > 0) sum += plan_.kernels->exp_sum(buffer_.data(), maximum, held, scores_ahead());
         if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
-        // The cache line in which the constant begins is written whole, so that what follows is
-        // aligned.
+        // Stores the whole cache line in which the constant begins, so that the fill is aligned.
         const std::int64_t stored = std::min(plan_.columns, whole_lines(held));
         std::fill(buffer_.data() + held, buffer_.data() + stored, one_masked);
         if (stored > 0) store(buffer_.data(), 0, stored, 1.0F / sum);
@@ -294,8 +294,8 @@ private:
         finish_statistics(maximum, sum);
     }
 
-    // The sum is taken again when a piece has a larger maximum than those before; the second pass
-    // makes each piece again, knowing both.
+    // The first pass rescales the sum when a piece has a larger maximum. The second pass computes
+    // each piece again with the final maximum and sum.
     void long_soft_max() {
         float maximum = minus_infinity, sum = 0.0F;
         for_each_piece([&](std::int64_t, std::int64_t count, float largest) {
@@ -308,9 +308,9 @@ private:
         const row_soft_max& soft_max = *plan_.soft_max;
         if (soft_max.inf_as_zero && maximum == minus_infinity && sum == 0.0F) return zero_row();
         if (soft_max.nan_as_zero && !(sum > 0.0F)) return zero_row();
-        for_each_piece([&](std::int64_t at, std::int64_t count, float) {
+        for_each_piece([&](std::int64_t first, std::int64_t count, float) {
             plan_.kernels->exp_sum(buffer_.data(), maximum, count, nullptr);
-            store(buffer_.data(), at, count, 1.0F / sum);
+            store(buffer_.data(), first, count, 1.0F / sum);
         });
         finish_statistics(maximum, sum);
     }
@@ -322,12 +322,13 @@ private:
     }
 
     const row_plan& plan_;
-    const row_pointers& at_;
+    const row_pointers& pointers_;
     const bool streams_;
     shape_position position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
-    // From a row of a matrix to the next, as long as nothing was read for the first alone.
+    // Steps from a row to the next. Only valid while may_move_: no value was read for one row
+    // alone.
     std::array<row_move, max_row_actions> moves_;
     bool may_move_ = false;
     std::size_t action_count_ = 0;
@@ -338,10 +339,10 @@ private:
 
 } // namespace
 
-void run_rows(const row_plan& plan, const row_pointers& at, const parallel_loop* loop) {
+void run_rows(const row_plan& plan, const row_pointers& pointers, const parallel_loop* loop) {
     if (plan.rows == 0 || plan.columns == 0) return;
     const auto run_part = [&](std::int64_t first, std::int64_t last) {
-        row_walk(plan, at, first).run(last - first);
+        row_walk(plan, pointers, first).run(last - first);
     };
     const std::int64_t parts =
         choose_parts(plan.rows * plan.columns, parallel_from_row_elements, plan.rows, loop);

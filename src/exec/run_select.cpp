@@ -6,17 +6,17 @@
 namespace maskwise {
 namespace {
 
-// Out of line: inline it would cost a Select of one tile its frame.
-[[gnu::noinline]] void run_many_tiles(const select_plan& plan, const operand_pointers& at,
+// Out of line: inlined, it would give a Select of one tile a stack frame.
+[[gnu::noinline]] void run_many_tiles(const select_plan& plan, const operand_pointers& pointers,
                                       const parallel_loop* loop) {
-    if (plan.tiles == 0) return run_strings(plan, at, loop);
-    // In place dst's lines are in the cache already, and most of them may not change at all.
-    const bool in_place = at.dst == at.src_0 || at.dst == at.src_1;
+    if (plan.tiles == 0) return run_strings(plan, pointers, loop);
+    // In place, dst's lines are in the cache already, and most may not change.
+    const bool in_place = pointers.dst == pointers.src_0 || pointers.dst == pointers.src_1;
     const std::int64_t parts =
         choose_parts(plan.moved_bytes, parallel_from_bytes, plan.tiles, loop);
     const select_fn kernel = in_place ? plan.run_plain : plan.run;
     const auto run_range = [&](std::int64_t first, std::int64_t last) {
-        run_tiles(plan, kernel, at, first, last);
+        run_tiles(plan, kernel, pointers, first, last);
         if (plan.key.store == store_policy::stream) finish_streaming(); // fence
     };
     run_tiles_in_parts(plan.tiles, parts, run_range, loop);
@@ -26,18 +26,18 @@ namespace {
 
 void run_select(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
                 void* dst, const parallel_loop* loop) {
-    const operand_pointers at{static_cast<const std::byte*>(cond),
-                              static_cast<const std::byte*>(src_0),
-                              static_cast<const std::byte*>(src_1), static_cast<std::byte*>(dst)};
+    const operand_pointers pointers{
+        static_cast<const std::byte*>(cond), static_cast<const std::byte*>(src_0),
+        static_cast<const std::byte*>(src_1), static_cast<std::byte*>(dst)};
     // The whole Select is one tile of operands that need no packing.
     if (plan.tiles == 1 && !plan.packs && plan.key.store == store_policy::plain)
-        return plan.run(make_tile(plan.shapes[0], loops_begin(plan, at)));
-    run_many_tiles(plan, at, loop);
+        return plan.run(make_tile(plan.shapes[0], loops_begin(plan, pointers)));
+    run_many_tiles(plan, pointers, loop);
 }
 
-void run_copy(const select_plan& plan, const void* from, void* to, const parallel_loop* loop) {
+void run_copy(const select_plan& plan, const void* src, void* dst, const parallel_loop* loop) {
     constexpr bool always = true;
-    run_select(plan, &always, from, from, to, loop);
+    run_select(plan, &always, src, src, dst, loop);
 }
 
 } // namespace maskwise

@@ -9,10 +9,10 @@
 namespace maskwise {
 namespace {
 
-void select_string(const per_operand<std::byte*>& at) {
-    const bool taken = *at[op_cond] != std::byte{0};
-    const auto* from = reinterpret_cast<const std::string*>(at[taken ? op_src_0 : op_src_1]);
-    *reinterpret_cast<std::string*>(at[op_dst]) = *from;
+void select_string(const per_operand<std::byte*>& element) {
+    const bool taken = *element[op_cond] != std::byte{0};
+    const auto* src = reinterpret_cast<const std::string*>(element[taken ? op_src_0 : op_src_1]);
+    *reinterpret_cast<std::string*>(element[op_dst]) = *src;
 }
 
 void select_strings(const loop_nest& nest, const per_operand<std::byte*>& begin,
@@ -20,16 +20,18 @@ void select_strings(const loop_nest& nest, const per_operand<std::byte*>& begin,
     const std::int64_t first = part * strings_per_part;
     const std::int64_t last = std::min(first + strings_per_part, nest.elements);
     odometer<loop_dim> element({nest.begin(), nest.end()}, begin, first);
-    for (std::int64_t i = first; i < last; ++i, element.advance()) select_string(element.at());
+    for (std::int64_t i = first; i < last; ++i, element.advance())
+        select_string(element.pointers());
 }
 
 } // namespace
 
-void run_strings(const select_plan& plan, const operand_pointers& at, const parallel_loop* loop) {
+void run_strings(const select_plan& plan, const operand_pointers& pointers,
+                 const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
-    const per_operand<std::byte*> begin = loops_begin(plan, at);
+    const per_operand<std::byte*> begin = loops_begin(plan, pointers);
     const std::int64_t parts = (plan.nest.elements + strings_per_part - 1) / strings_per_part;
-    std::atomic<bool> failed{false}; // set once, by the thread that then writes `failure`
+    std::atomic<bool> failed{false}; // the thread that sets it writes `failure`
     std::exception_ptr failure;
     const auto run_part = [&](std::int64_t part) {
         if (failed) return;

@@ -10,9 +10,9 @@
 namespace maskwise {
 namespace {
 
-// One tile: where it begins in each operand, and its size.
+// One tile: its address in each operand, and its shape.
 struct tile_place {
-    per_operand<std::byte*> at;
+    per_operand<std::byte*> pointers;
     const tile_shape* shape;
 };
 
@@ -22,7 +22,7 @@ tile_place place_of(const select_plan& plan, const tile_cursor& cursor) {
     std::size_t shape = 0;
     for (std::size_t i = 0; i < plan.grid.size(); ++i)
         if (cursor.is_last(i)) shape += plan.grid[i].last_shape;
-    return {cursor.at(), &plan.shapes[shape]};
+    return {cursor.pointers(), &plan.shapes[shape]};
 }
 
 void run_direct_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cursor,
@@ -30,7 +30,7 @@ void run_direct_tiles(const select_plan& plan, select_fn kernel, tile_cursor& cu
     for (std::int64_t i = 0; i < count; ++i) {
         if (i > 0) cursor.advance();
         const tile_place place = place_of(plan, cursor);
-        kernel(make_tile(*place.shape, place.at));
+        kernel(make_tile(*place.shape, place.pointers));
     }
 }
 
@@ -41,11 +41,11 @@ void repeat(std::byte* buffer, std::int64_t pattern_bytes, std::int64_t repeats)
                     static_cast<std::size_t>(std::min(filled, bytes - filled)));
 }
 
-void ask_for(const lines_ahead& lines) {
+void prefetch(const lines_ahead& lines) {
     for (const std::int32_t line : lines.offsets) __builtin_prefetch(lines.base + line, 0, 2);
 }
 
-// The buffers of one thread for the operands that are packed.
+// One thread's buffers for packed operands.
 class packer {
 public:
     packer(const select_plan& plan, const per_operand<std::byte*>& begin, std::byte* scratch)
@@ -53,45 +53,45 @@ public:
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
-    // The operand's part of the tile as the select kernel can read it.
-    std::byte* read(std::size_t operand, const operand_access& access, std::byte* from,
+    // The operand's part of the tile: in place, or packed into a buffer.
+    std::byte* read(std::size_t operand, const operand_access& access, std::byte* src,
                     const lines_ahead& next) {
         packed& have = packed_[operand];
-        const bool is_there = have.from == from && have.access == &access;
+        const bool is_there = have.src == src && have.access == &access;
         if (access.kind == access_kind::direct || is_there) {
-            unasked_[operand] = next;
-            return is_there ? buffer(operand) : from;
+            pending_[operand] = next;
+            return is_there ? buffer(operand) : src;
         }
-        have = {from, &access};
+        have = {src, &access};
         if (access.kind == access_kind::repeat)
-            std::memcpy(buffer(operand), from, static_cast<std::size_t>(access.pattern_bytes));
+            std::memcpy(buffer(operand), src, static_cast<std::size_t>(access.pattern_bytes));
         else
-            access.pack(describe(operand, access, from, next));
+            access.pack(describe(operand, access, src, next));
         repeat(buffer(operand), access.pattern_bytes, access.repeats);
         return buffer(operand);
     }
 
-    // Where the select kernel may look for an operand of which it takes nothing.
-    std::byte* unread(std::size_t operand, const operand_access& access, std::byte* from) const {
-        return access.kind == access_kind::direct ? from : buffer(operand);
+    // A readable address for an operand of which the kernel takes no element.
+    std::byte* unread(std::size_t operand, const operand_access& access, std::byte* src) const {
+        return access.kind == access_kind::direct ? src : buffer(operand);
     }
 
-    void write(const operand_access& access, std::byte* to, const lines_ahead& next) const {
-        access.pack(describe(op_dst, access, to, next));
+    void write(const operand_access& access, std::byte* dst, const lines_ahead& next) const {
+        access.pack(describe(op_dst, access, dst, next));
     }
 
-    // Lines of the next tile that no packing has asked for.
-    per_operand<lines_ahead> take_unasked() { return std::exchange(unasked_, {}); }
+    // Lines of the next tile that packing has not prefetched.
+    per_operand<lines_ahead> take_pending() { return std::exchange(pending_, {}); }
 
 private:
     struct packed {
-        const std::byte* from = nullptr;
+        const std::byte* src = nullptr;
         const operand_access* access = nullptr;
     };
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const lines_ahead& next) const {
-        // An end of 0 allows none, also where the operand runs backwards from its beginning.
+        // An end of 0 allows no windows, even if the operand runs backwards.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided, buffer(operand), access.layout, windows, next};
@@ -101,11 +101,11 @@ private:
     per_operand<std::byte*> begin_;
     std::byte* scratch_;
     per_operand<packed> packed_{};
-    per_operand<lines_ahead> unasked_{};
+    per_operand<lines_ahead> pending_{};
 };
 
-// Whether all cond bytes of the tile are one value: then one side need not be packed. True bytes of
-// several values only cost the packing.
+// Whether all cond bytes of the tile are equal: then one side need not be packed. Different nonzero
+// bytes count as mixed, which only costs the packing.
 bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     const operand_access& access = shape.access[op_cond];
     const bool moves = access.columns == column_class::unit;
@@ -119,8 +119,8 @@ bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     return true;
 }
 
-// Asks for lines between the tile's rows: all at once they would hold up what the tile loads.
-void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahead>& next) {
+// Prefetches lines between the tile's rows. All at once, they would delay the tile's loads.
+void run_and_prefetch(select_fn kernel, select_tile tile, const per_operand<lines_ahead>& next) {
     constexpr std::int64_t most_slices = 16;
     constexpr std::size_t few_lines = 32;
     std::size_t lines = 0;
@@ -130,9 +130,9 @@ void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahe
     const std::int64_t step = lines < few_lines ? rows : least; // ahead
     const auto slices = static_cast<std::size_t>((rows + step - 1) / step);
     for (std::size_t i = 0; i < slices; ++i) {
-        for (const auto& [from, offsets] : next) {
+        for (const auto& [base, offsets] : next) {
             const std::size_t first = offsets.size() * i / slices;
-            ask_for({from, offsets.subspan(first, offsets.size() * (i + 1) / slices - first)});
+            prefetch({base, offsets.subspan(first, offsets.size() * (i + 1) / slices - first)});
         }
         tile.rows = std::min(step, rows - static_cast<std::int64_t>(i) * step);
         kernel(tile);
@@ -143,10 +143,10 @@ void run_and_ask(select_fn kernel, select_tile tile, const per_operand<lines_ahe
     }
 }
 
-// Takes each element from its side; neither is packed.
+// Picks each element from its source, without packing.
 void pick_tile(const select_plan& plan, const tile_shape& shape,
-               const per_operand<std::byte*>& at) {
-    select_tile tile = make_tile(shape, at);
+               const per_operand<std::byte*>& pointers) {
+    select_tile tile = make_tile(shape, pointers);
     if (const int rows = plan.tile.row_loop; rows >= 0) {
         tile.src_0_row_bytes = plan.nest[rows].stride_bytes[op_src_0];
         tile.src_1_row_bytes = plan.nest[rows].stride_bytes[op_src_1];
@@ -154,26 +154,26 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
     plan.pick(tile, shape.pick_offsets.data());
 }
 
-// Lines of the next tile: while this one is packed memory would be idle, and the pieces of a
-// scattered operand are too short for the hardware's prefetchers.
+// Lines of the next tile to prefetch. While this tile is packed, memory would be idle, and the
+// pieces of a scattered operand are too short for the hardware's prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
-    const std::ptrdiff_t step = next.at[o] - place.at[o];
-    // Mostly the same lines.
+    const std::ptrdiff_t step = next.pointers[o] - place.pointers[o];
+    // The next tile has mostly the same lines.
     if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // ahead
-    return {next.at[o], next.shape->access[o].lines};
+    return {next.pointers[o], next.shape->access[o].lines};
 }
 
-// Both sources, or the one that a decided tile takes.
+// Reads both sources, or one if cond is uniform.
 void read_sources(const tile_place& place, const tile_place& next, bool decided, packer& pack,
-                  per_operand<std::byte*>& at) {
-    const operand other = *at[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
+                  per_operand<std::byte*>& pointers) {
+    const operand other = *pointers[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
     for (const std::size_t o : {op_src_0, op_src_1}) {
         const operand_access& access = place.shape->access[o];
         if (decided && o == other) {
-            ask_for(ahead_of(o, place, next));
-            at[o] = pack.unread(o, access, at[o]);
+            prefetch(ahead_of(o, place, next));
+            pointers[o] = pack.unread(o, access, pointers[o]);
         } else {
-            at[o] = pack.read(o, access, at[o], ahead_of(o, place, next));
+            pointers[o] = pack.read(o, access, pointers[o], ahead_of(o, place, next));
         }
     }
 }
@@ -182,31 +182,32 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
                      const tile_place& next, packer& pack) {
     const auto& access = place.shape->access;
     const bool scatters = access[op_dst].kind != access_kind::direct;
-    per_operand<std::byte*> at = place.at;
-    at[op_cond] = pack.read(op_cond, access[op_cond], at[op_cond], ahead_of(op_cond, place, next));
-    if (scatters) at[op_dst] = pack.buffer(op_dst);
-    const bool decided = is_uniform(*place.shape, at[op_cond]);
+    per_operand<std::byte*> pointers = place.pointers;
+    pointers[op_cond] =
+        pack.read(op_cond, access[op_cond], pointers[op_cond], ahead_of(op_cond, place, next));
+    if (scatters) pointers[op_dst] = pack.buffer(op_dst);
+    const bool decided = is_uniform(*place.shape, pointers[op_cond]);
     if (!decided && plan.pick != nullptr) {
-        for (const lines_ahead& lines : pack.take_unasked()) ask_for(lines);
-        pick_tile(plan, *place.shape, at);
+        for (const lines_ahead& lines : pack.take_pending()) prefetch(lines);
+        pick_tile(plan, *place.shape, pointers);
     } else {
-        read_sources(place, next, decided, pack, at);
-        run_and_ask(kernel, make_tile(*place.shape, at), pack.take_unasked());
+        read_sources(place, next, decided, pack, pointers);
+        run_and_prefetch(kernel, make_tile(*place.shape, pointers), pack.take_pending());
     }
-    if (scatters) pack.write(access[op_dst], place.at[op_dst], ahead_of(op_dst, place, next));
+    if (scatters) pack.write(access[op_dst], place.pointers[op_dst], ahead_of(op_dst, place, next));
 }
 
 void run_packed_tiles(const select_plan& plan, select_fn kernel,
                       const per_operand<std::byte*>& begin, tile_cursor& cursor,
                       std::int64_t count) {
-    // No more than this plan's: callers have threads with small stacks.
+    // Only this plan's bytes, because callers' threads may have small stacks.
     constexpr std::size_t alignment_bits = 512;
     void* const scratch =
         __builtin_alloca_with_align(static_cast<std::size_t>(plan.scratch_bytes), alignment_bits);
     packer pack(plan, begin, static_cast<std::byte*>(scratch));
     tile_place place = place_of(plan, cursor);
     for (std::int64_t i = 0; i < count; ++i) {
-        cursor.advance(); // behind the last tile of all it begins again
+        cursor.advance(); // wraps around after the last tile of the plan
         const tile_place next = place_of(plan, cursor);
         run_packed_tile(plan, kernel, place, next, pack);
         place = next;
