@@ -7,18 +7,18 @@
 namespace maskwise {
 namespace {
 
-// dst, and its strides where it has none.
+// Fills in dst, or only its strides.
 void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     const select_schema& schema = schema_of(form);
-    const bool is_given = desc.dst.type != data_type::undef;
-    if (!is_given) desc.dst = {desc.src_0.type, {}};
+    const bool has_dst = desc.dst.type != data_type::undef;
+    if (!has_dst) desc.dst = {desc.src_0.type, {}};
     check_types(schema, desc.cond.type, desc.src_0.type, desc.src_1.type, desc.dst.type);
     dims inferred =
         infer_dst(schema, broadcast, desc.cond.extents, desc.src_0.extents, desc.src_1.extents);
-    if (is_given && desc.dst.extents != inferred)
+    if (has_dst && desc.dst.extents != inferred)
         throw shape_error(std::string(schema.dialect) + ": " + std::string(schema.output) + " is " +
                           to_string(desc.dst.extents) + ", expected " + to_string(inferred));
-    if (!is_given) desc.dst.extents = std::move(inferred);
+    if (!has_dst) desc.dst.extents = std::move(inferred);
     fill_in_strides(desc.dst);
 }
 
@@ -30,11 +30,14 @@ void require_addresses(const select_desc& desc, const per_operand<const void*>& 
                                  to_string(operands_of(desc)[o]->extents));
 }
 
-void run(const select_plan& plan, const select_inputs& at, void* dst, const parallel_loop* loop) {
+void run(const select_plan& plan, const select_inputs& inputs, void* dst,
+         const parallel_loop* loop) {
     if (plan.nest.elements == 0) return;
-    if (at.cond == nullptr || at.src_0 == nullptr || at.src_1 == nullptr || dst == nullptr)
-        require_addresses(plan.desc, {at.cond, at.src_0, at.src_1, dst});
-    run_measured(plan, [&] { run_select(plan, at.cond, at.src_0, at.src_1, dst, loop); });
+    if (inputs.cond == nullptr || inputs.src_0 == nullptr || inputs.src_1 == nullptr ||
+        dst == nullptr)
+        require_addresses(plan.desc, {inputs.cond, inputs.src_0, inputs.src_1, dst});
+    run_measured(plan,
+                 [&] { run_select(plan, inputs.cond, inputs.src_0, inputs.src_1, dst, loop); });
 }
 
 } // namespace
@@ -62,13 +65,13 @@ const tensor_desc& plan::dst() const noexcept {
     return data_->desc.dst;
 }
 
-void plan::execute(const select_inputs& at, void* dst) const {
-    run(*data_, at, dst, nullptr);
+void plan::execute(const select_inputs& inputs, void* dst) const {
+    run(*data_, inputs, dst, nullptr);
 }
 
-void plan::execute(const select_inputs& at, void* dst, const parallel_loop& loop) const {
+void plan::execute(const select_inputs& inputs, void* dst, const parallel_loop& loop) const {
     check_loop("select", loop);
-    run(*data_, at, dst, &loop);
+    run(*data_, inputs, dst, &loop);
 }
 
 std::string_view version() noexcept {

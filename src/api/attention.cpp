@@ -10,14 +10,14 @@
 namespace maskwise {
 namespace {
 
-void check(const tile_plan& plan, const attention_operands& at) {
-    require_addresses(plan.desc, at);
-    if (at.rules != nullptr) check_rules(*at.rules, sequences_of(plan));
+void check(const tile_plan& plan, const attention_operands& operands) {
+    require_addresses(plan.desc, operands);
+    if (operands.rules != nullptr) check_rules(*operands.rules, sequences_of(plan));
 }
 
-void run(const tile_plan& plan, const attention_operands& at, const parallel_loop* loop) {
-    check(plan, at);
-    run_measured(plan, [&] { run_attention(plan, at, loop); });
+void run(const tile_plan& plan, const attention_operands& operands, const parallel_loop* loop) {
+    check(plan, operands);
+    run_measured(plan, [&] { run_attention(plan, operands, loop); });
 }
 
 } // namespace
@@ -39,33 +39,33 @@ const tensor_desc& attention_plan::dst() const noexcept {
     return data_->desc.dst;
 }
 
-void attention_plan::execute(const attention_operands& at) const {
-    run(*data_, at, nullptr);
+void attention_plan::execute(const attention_operands& operands) const {
+    run(*data_, operands, nullptr);
 }
 
-void attention_plan::execute(const attention_operands& at, const parallel_loop& loop) const {
+void attention_plan::execute(const attention_operands& operands, const parallel_loop& loop) const {
     check_loop("attention", loop);
-    run(*data_, at, &loop);
+    run(*data_, operands, &loop);
 }
 
-tile_counts attention_plan::count_tiles(const attention_operands& at) const {
+tile_counts attention_plan::count_tiles(const attention_operands& operands) const {
     std::byte not_written{};
-    attention_operands with_outputs = at;
+    attention_operands with_outputs = operands;
     with_outputs.dst = with_outputs.statistics = &not_written;
     check(*data_, with_outputs);
-    return maskwise::count_tiles(*data_, at);
+    return maskwise::count_tiles(*data_, operands);
 }
 
 std::int64_t attention_plan::scratch_bytes(int threads) const noexcept {
     return maskwise::scratch_bytes(*data_, threads);
 }
 
-std::string to_string(const attention_plan& of) {
-    return to_string(*of.data_);
+std::string to_string(const attention_plan& plan) {
+    return to_string(*plan.data_);
 }
 
-std::string explain(const attention_plan& of) {
-    return explain(*of.data_);
+std::string explain(const attention_plan& plan) {
+    return explain(*plan.data_);
 }
 
 } // namespace v1

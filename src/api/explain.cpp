@@ -4,7 +4,7 @@
 namespace maskwise {
 namespace {
 
-std::string way_of(const operand_access& access, const char* reads) {
+std::string access_words(const operand_access& access, const char* reads) {
     static constexpr const char* packed[] = {
         "", // direct
         "a short pattern, repeated into a buffer",
@@ -16,7 +16,7 @@ std::string way_of(const operand_access& access, const char* reads) {
     };
     if (access.kind != access_kind::direct) return packed[static_cast<std::size_t>(access.kind)];
     return access.columns == column_class::unit
-               ? std::string(reads) + " where it lies"
+               ? std::string(reads) + " in place"
                : "one element for each row, " + std::string(reads) + " once";
 }
 
@@ -40,20 +40,20 @@ std::string kernel_line(const select_plan& plan) {
 std::string operand_line(const select_plan& plan, std::size_t which) {
     const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
     return std::string(operand_names[which]) + ' ' + to_string(*operands_of(plan.desc)[which]) +
-           ": " + (picked ? "taken where it lies; where a tile is of one side, " : "") +
-           way_of(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
+           ": " + (picked ? "picked in place; if a tile takes one source only, " : "") +
+           access_words(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
 }
 
 } // namespace
 
 inline namespace v1 {
 
-std::string to_string(const plan& of) {
-    return to_string(*of.data_);
+std::string to_string(const plan& compiled) {
+    return to_string(*compiled.data_);
 }
 
-std::string explain(const plan& of) {
-    const select_plan& plan = *of.data_;
+std::string explain(const plan& compiled) {
+    const select_plan& plan = *compiled.data_;
     if (plan.nest.elements == 0) return "dst " + to_string(plan.desc.dst.extents) + " is empty\n";
     if (plan.desc.dst.type == data_type::string)
         return std::to_string(plan.nest.elements) + " strings are copied one by one\n";

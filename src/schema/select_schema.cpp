@@ -39,8 +39,9 @@ constexpr select_schema schemas[] = {
     // The oneDNN Graph specification, operation Select: signature, T1 boolean, T2 table, and the
     // two-step rule in the text of auto_broadcast.
     {"onednn::Select", {"cond", "src_0", "src_1"}, "dst", onednn_types, true, two_step},
-    // OpenVINO's operation set, Select-1: inputs, T any type that the engine has as a number or
-    // boolean, T_COND boolean, attribute auto_broadcast and its two-step rule.
+    // OpenVINO's operation set, Select-1: inputs, T any number or boolean type of the engine,
+    // T_COND
+    // boolean, attribute auto_broadcast and its two-step rule.
     {"openvino::Select-1", {"cond", "then", "else"}, "output", openvino_types, true, two_step},
     // ONNX's operator Where since version 9: type constraints B and T, multidirectional
     // broadcasting of all three inputs. Version 16 adds bfloat16.
@@ -48,10 +49,10 @@ constexpr select_schema schemas[] = {
     {"onnx::Where-16", {"condition", "X", "Y"}, "output", onnx_types, false, multidirectional},
 };
 
-[[noreturn]] void throw_type(const select_schema& schema, std::string_view input, data_type given,
+[[noreturn]] void throw_type(const select_schema& schema, std::string_view input, data_type actual,
                              const std::string& expected) {
     throw argument_error(std::string(schema.dialect) + ": " + std::string(input) + " is " +
-                         std::string(to_string(given)) + ", expected " + expected);
+                         std::string(to_string(actual)) + ", expected " + expected);
 }
 
 std::string list_types(std::span<const data_type> types) {
@@ -65,7 +66,7 @@ std::string list_types(std::span<const data_type> types) {
 
 [[noreturn]] void throw_shapes(const select_schema& schema, const std::string& why,
                                const std::array<const dims*, 3>& shapes) {
-    // Shapes with a negative extent never fit, so it is checked only here.
+    // A shape with a negative extent never broadcasts, so this is the only check.
     for (std::size_t i = 0; i < shapes.size(); ++i)
         require_no_negative(*shapes[i], schema.dialect, schema.inputs[i]);
     std::string text = std::string(schema.dialect) + ": " + why + ": ";
@@ -77,12 +78,12 @@ std::string list_types(std::span<const data_type> types) {
     throw shape_error(text);
 }
 
-// "src_0 and src_1", in the dialect's words.
+// The dialect's names for "src_0 and src_1".
 std::string sources_of(const select_schema& schema) {
     return std::string(schema.inputs[1]) + " and " + std::string(schema.inputs[2]);
 }
 
-// nullopt where cond does not fit the shape that the sources have together.
+// nullopt if cond does not broadcast with the common shape of the sources.
 std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, dims sources) {
     if (rule == multidirectional) return broadcast_numpy(cond, sources);
     if (broadcasts_one_way(cond, sources)) return sources;

@@ -12,7 +12,7 @@ namespace maskwise {
 // nullopt for anything but "none" and "numpy".
 std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text);
 
-// How the numpy form of a dialect joins three shapes.
+// How a dialect's numpy broadcast combines three shapes.
 enum class broadcast_rule {
     two_step,        // src_0 and src_1 broadcast to each other, then cond one-way onto the result
     multidirectional // all three broadcast to each other, so that cond may expand the result
@@ -27,23 +27,23 @@ struct select_schema {
     std::array<std::string_view, 3> inputs; // names of cond, src_0, src_1 in the dialect's words
     std::string_view output;
     std::span<const data_type> value_types; // src_0, src_1 and dst: one of these, all the same
-    bool has_auto_broadcast;                // else it is always the default
+    bool has_auto_broadcast;                // else the broadcast is always default_broadcast
     broadcast_rule rule;
 };
 
-// Throws argument_error for a number that is no dialect.
+// Throws argument_error if `form` is not a dialect.
 const select_schema& schema_of(dialect form);
 
 inline const select_schema& onednn_select() {
     return schema_of(dialect::onednn_select);
 }
 
-// Throws argument_error naming the dialect, the input and what was expected.
+// Throws argument_error with the dialect, the input and the expected type.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws shape_error with the shapes in the text, negative extents apart; and
-// argument_error for a broadcast that the dialect does not have.
+// The shape of dst. Throws shape_error with the shapes in the text; a negative extent has its own
+// text. Throws argument_error for a broadcast that the dialect does not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

@@ -129,15 +129,15 @@ TEST(api, explains_its_plans) {
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
     EXPECT_TRUE(test::has(
         text, {"cond boolean {4,1}", "src_0 u16 {4,256}, strides in bytes {2,8}: transposed",
-               "src_1 u16 {}", "dst u16 {4,256}, strides in bytes {512,2}: written where it lies",
+               "src_1 u16 {}", "dst u16 {4,256}, strides in bytes {512,2}: written in place",
                "select_x16", "caller's thread"}));
     const tensor_desc all{boolean, {40, 300}}, apart{complex128, {40, 300}, {600 * 16, 2 * 16}};
     const std::string picked =
         explain(compile(dialect::onnx_where_16, {.cond = all, .src_0 = apart, .src_1 = apart}));
     for (const std::string name : {"src_0", "src_1"})
         EXPECT_TRUE(test::has(picked, {name + " complex128 {40,300}, strides in bytes {9600,32}: "
-                                              "taken where it lies; where a tile"}));
-    EXPECT_EQ(picked.find("taken where it lies", picked.find("dst")), std::string::npos) << picked;
+                                              "picked in place; if a tile"}));
+    EXPECT_EQ(picked.find("picked in place", picked.find("dst")), std::string::npos) << picked;
     const std::string empty = explain(
         compile(dialect::onnx_where_9, {.cond = cond, .src_0 = {u16, {4, 0}}, .src_1 = value}));
     EXPECT_TRUE(test::has(empty, {"{4,0} is empty"}));
