@@ -78,12 +78,11 @@ void complete_output(logical_tensor& dst, const dims& shape,
     dst.layout = layout_kind::strided;
 }
 
-auto_broadcast broadcast_of(const op& from) {
+auto_broadcast broadcast_of(const op& op) {
     const auto& schema = onednn_select();
-    if (!from.auto_broadcast) return schema.default_broadcast;
-    if (const auto parsed = parse_auto_broadcast(*from.auto_broadcast)) return *parsed;
-    throw argument_error("auto_broadcast is '" + *from.auto_broadcast +
-                         "', expected none or numpy");
+    if (!op.auto_broadcast) return schema.default_broadcast;
+    if (const auto parsed = parse_auto_broadcast(*op.auto_broadcast)) return *parsed;
+    throw argument_error("auto_broadcast is '" + *op.auto_broadcast + "', expected none or numpy");
 }
 
 } // namespace maskwise::graph

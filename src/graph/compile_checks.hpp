@@ -34,6 +34,6 @@ void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models);
 
 // Throws argument_error if the attribute is neither none nor numpy.
-auto_broadcast broadcast_of(const op& from);
+auto_broadcast broadcast_of(const op& op);
 
 } // namespace maskwise::graph

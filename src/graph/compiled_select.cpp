@@ -52,10 +52,10 @@ bool can_claim(const op& candidate, std::string& reason) {
 
 bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
                       std::span<const logical_tensor> outputs) {
-    const auto at = find_positions(select, inputs, outputs);
+    const auto ports = find_positions(select, inputs, outputs);
     try {
-        check_types(onednn_select(), inputs[at.cond].type, inputs[at.src_0].type,
-                    inputs[at.src_1].type, outputs[at.dst].type);
+        check_types(onednn_select(), inputs[ports.cond].type, inputs[ports.src_0].type,
+                    inputs[ports.src_1].type, outputs[ports.dst].type);
     } catch (const argument_error&) {
         return false;
     }
@@ -65,9 +65,10 @@ bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs) {
     compiled_select compiled;
-    const auto& at = compiled.at = find_positions(select, inputs, outputs);
-    const auto &cond = inputs[at.cond], &src_0 = inputs[at.src_0], &src_1 = inputs[at.src_1];
-    auto& dst = compiled.dst = outputs[at.dst];
+    const auto& ports = compiled.ports = find_positions(select, inputs, outputs);
+    const auto &cond = inputs[ports.cond], &src_0 = inputs[ports.src_0],
+               &src_1 = inputs[ports.src_1];
+    auto& dst = compiled.dst = outputs[ports.dst];
     complete_dst(select, cond, src_0, src_1, dst);
     compiled.plan = make_select_plan(
         {to_input_desc(cond), to_input_desc(src_0), to_input_desc(src_1), to_desc(dst)});

@@ -27,7 +27,7 @@ struct compiled_select {
         std::size_t cond, src_0, src_1, dst;
     };
 
-    positions at{};
+    positions ports{};
     logical_tensor dst; // with its shape and strides
     std::shared_ptr<const select_plan> plan;
     bool src_0_may_be_dst = false; // same layout, not constant, not empty

@@ -8,15 +8,15 @@
 namespace maskwise::graph {
 namespace {
 
-dims infer_shape(const op& from, const shape_map& shapes) {
-    const auto shape = [&](std::size_t i) -> const dims& { return shapes.at(from.inputs[i].id); };
-    if (from.kind == op_kind::select)
-        return infer_dst(onednn_select(), broadcast_of(from), shape(0), shape(1), shape(2));
-    if (from.inputs.size() == 1) return shape(0);
-    const bool fits = broadcast_of(from) == auto_broadcast::numpy || shape(0) == shape(1);
+dims infer_shape(const op& op, const shape_map& shapes) {
+    const auto shape = [&](std::size_t i) -> const dims& { return shapes.at(op.inputs[i].id); };
+    if (op.kind == op_kind::select)
+        return infer_dst(onednn_select(), broadcast_of(op), shape(0), shape(1), shape(2));
+    if (op.inputs.size() == 1) return shape(0);
+    const bool fits = broadcast_of(op) == auto_broadcast::numpy || shape(0) == shape(1);
     const auto joined = broadcast_numpy(shape(0), shape(1));
     if (!fits || !joined)
-        throw shape_error(from.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
+        throw shape_error(op.name + ": " + to_string(shape(0)) + " and " + to_string(shape(1)) +
                           " do not broadcast");
     return *joined;
 }

@@ -26,16 +26,16 @@ const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
 
 // The count must be exact, as in the real library.
 template <class Item>
-abi::status copy_all(const std::vector<Item>& from, std::size_t num, Item* to) {
-    if (to == nullptr || num != from.size()) return abi::invalid_arguments;
-    std::copy(from.begin(), from.end(), to);
+abi::status copy_all(const std::vector<Item>& items, std::size_t num, Item* out) {
+    if (out == nullptr || num != items.size()) return abi::invalid_arguments;
+    std::copy(items.begin(), items.end(), out);
     return abi::success;
 }
 
 template <class Item>
-abi::status count_all(const std::vector<Item>& from, std::size_t* num) {
+abi::status count_all(const std::vector<Item>& items, std::size_t* num) {
     if (num == nullptr) return abi::invalid_arguments;
-    *num = from.size();
+    *num = items.size();
     return abi::success;
 }
 

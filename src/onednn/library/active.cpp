@@ -65,7 +65,7 @@ bool is_switched_off() {
 
 const char* reason_against(const real_library& library) {
     if (is_switched_off()) return "MASKWISE_DISABLE is set";
-    if (!library.found()) return "no oneDNN with the Graph API";
+    if (!library.is_found()) return "no oneDNN with the Graph API";
     if (library.version.major != 3 || !library.at_least(3, 2))
         return "only oneDNN 3.2 and later 3.x are known";
     if (library.version.cpu_runtime == abi::runtime_threadpool)
@@ -82,15 +82,15 @@ void keep_state(const char* why_inactive) {
     const bool is_active = why_inactive == nullptr;
     std::snprintf(state, sizeof state, MASKWISE_STATE_MARKER "%s%s%s%s",
                   is_active ? "active" : "inactive: ", is_active ? "" : why_inactive,
-                  real().found() ? ", oneDNN " : "",
-                  real().found() ? to_string(real().version).c_str() : "");
+                  real().is_found() ? ", oneDNN " : "",
+                  real().is_found() ? to_string(real().version).c_str() : "");
 }
 
 // Null, or why Maskwise is inactive.
 const char* find_reason() {
     const char* const reason = reason_against(real());
     keep_state(reason);
-    if (verbose_level() >= 1 && real().found()) print_load_line(real(), reason);
+    if (verbose_level() >= 1 && real().is_found()) print_load_line(real(), reason);
     return reason;
 }
 

@@ -105,7 +105,7 @@ real_library load() noexcept {
     real_library library;
     void* handle = find_handle(library.how);
     if (handle != nullptr) resolve_all(library, handle);
-    if (library.found())
+    if (library.is_found())
         describe(library, handle);
     else
         report_missing();

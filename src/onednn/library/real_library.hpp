@@ -21,7 +21,7 @@ struct real_library {
     abi::version version{}; // all zero if there is no library
     const char* how = "";   // "next in search order", "already loaded", "opened"
 
-    bool found() const {
+    bool is_found() const {
         return graph_create != nullptr;
     }
     bool at_least(int major, int minor) const {

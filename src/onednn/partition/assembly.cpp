@@ -188,10 +188,10 @@ assembly::add_block(const fusion::block& block, attention_order order, std::stri
         outputs.statistics = output_desc(*statistics);
     }
     auto compiled = fusion::compile(block, inputs, outputs);
-    block_segment::outputs to{add_result(block, completed(result, compiled->dst())), {}};
-    if (statistics) to.statistics = add(completed(*statistics, compiled->statistics()));
+    block_segment::outputs results{add_result(block, completed(result, compiled->dst())), {}};
+    if (statistics) results.statistics = add(completed(*statistics, compiled->statistics()));
     parts_.inplace = find_inplace(block);
-    add(std::make_unique<block_segment>(compiled, std::move(sources), to, std::move(ending)));
+    add(std::make_unique<block_segment>(compiled, std::move(sources), results, std::move(ending)));
     return compiled;
 }
 

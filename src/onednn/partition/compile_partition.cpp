@@ -55,17 +55,17 @@ void compile_for_dump(const compile_call& call, const compile_request& request,
 
 std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_request& request) {
     const auto select = graph::compile_select(op, request.inputs, request.outputs);
-    const auto& at = select.at;
+    const auto& ports = select.ports;
     executable_parts parts(partition_kind::select, request);
-    parts.outputs[at.dst] = select.dst;
+    parts.outputs[ports.dst] = select.dst;
     parts.output_ids = {select.dst.id};
-    if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[at.src_0].id, select.dst.id};
+    if (select.src_0_may_be_dst) parts.inplace = {parts.inputs[ports.src_0].id, select.dst.id};
     const auto source_at = [&](std::size_t position) {
         return source{parts.input_at(position), graph::is_one_element(request.inputs[position])};
     };
     parts.segments.push_back(std::make_unique<select_segment>(
-        select, std::array{source_at(at.cond), source_at(at.src_0), source_at(at.src_1)},
-        parts.output_at(at.dst)));
+        select, std::array{source_at(ports.cond), source_at(ports.src_0), source_at(ports.src_1)},
+        parts.output_at(ports.dst)));
     return std::make_unique<executable>(std::move(parts));
 }
 

@@ -36,9 +36,10 @@ struct execution {
     const execute_call& call;
     const std::vector<abi::tensor>& inner;
 
-    abi::const_tensor tensor(place at) const {
-        if (at.in == place::list::inner) return inner[at.position];
-        return at.in == place::list::inputs ? call.inputs[at.position] : call.outputs[at.position];
+    abi::const_tensor tensor(place slot) const {
+        if (slot.in == place::list::inner) return inner[slot.position];
+        return slot.in == place::list::inputs ? call.inputs[slot.position]
+                                              : call.outputs[slot.position];
     }
 };
 

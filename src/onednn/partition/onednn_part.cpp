@@ -35,11 +35,11 @@ constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
 // Moves a tensor to another layout: an input before a segment runs, or an output after it.
 struct copy {
-    place from, to;
+    place src, dst;
     std::shared_ptr<const select_plan> plan;
 
     void run(const execution& tensors) const {
-        run_copy(*plan, memory_of(tensors.tensor(from)), memory_of(tensors.tensor(to)));
+        run_copy(*plan, memory_of(tensors.tensor(src)), memory_of(tensors.tensor(dst)));
     }
 };
 
@@ -123,7 +123,7 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
 }
 
 // False if types or layouts need oneDNN.
-bool add_as_select(assembly& to, const graph::op& select, const tensor_list& inputs,
+bool add_as_select(assembly& target, const graph::op& select, const tensor_list& inputs,
                    const tensor_list& outputs) {
     const auto is_strided = [](const logical_tensor& input) {
         return input.layout == graph::layout_kind::strided;
@@ -131,11 +131,12 @@ bool add_as_select(assembly& to, const graph::op& select, const tensor_list& inp
     if (!std::ranges::all_of(inputs, is_strided)) return false;
     if (!types_fit_schema(select, inputs, outputs)) return false;
     const auto compiled = compile_select(select, inputs, outputs);
-    const auto& at = compiled.at;
-    const std::array sources{to.source_of(inputs[at.cond].id), to.source_of(inputs[at.src_0].id),
-                             to.source_of(inputs[at.src_1].id)};
-    const place dst = to.add(compiled.dst);
-    to.add(std::make_unique<select_segment>(compiled, sources, dst));
+    const auto& ports = compiled.ports;
+    const std::array sources{target.source_of(inputs[ports.cond].id),
+                             target.source_of(inputs[ports.src_0].id),
+                             target.source_of(inputs[ports.src_1].id)};
+    const place dst = target.add(compiled.dst);
+    target.add(std::make_unique<select_segment>(compiled, sources, dst));
     return true;
 }
 
@@ -156,13 +157,13 @@ bool has_odd_strides(const logical_tensor& input) {
 }
 
 // Describes the tensor to oneDNN, or the copy of it that the segment will make.
-logical_tensor take_input(assembly& to, onednn_segment& segment, const logical_tensor& input) {
-    const place client = to.place_of(input.id);
+logical_tensor take_input(assembly& target, onednn_segment& segment, const logical_tensor& input) {
+    const place client = target.place_of(input.id);
     segment.inputs.push_back(client);
     if (!has_odd_strides(input)) return input;
     auto usual = row_major_like(input);
     if (lie_alike(input, usual)) return usual;
-    segment.inputs.back() = to.add_inner(usual);
+    segment.inputs.back() = target.add_inner(usual);
     segment.copies.push_back(
         {client, segment.inputs.back(), make_copy_plan(to_desc(input), to_desc(usual))});
     return usual;
@@ -177,15 +178,15 @@ bool needs_copy(const logical_tensor& output) {
 }
 
 // The output as oneDNN has laid it out. `asked` is what it becomes, maybe by a copy.
-void take_output(assembly& to, onednn_segment& segment, const logical_tensor& output,
+void take_output(assembly& target, onednn_segment& segment, const logical_tensor& output,
                  const logical_tensor& asked, std::vector<copy>& results) {
     if (!needs_copy(asked)) {
-        segment.outputs.push_back(to.add(output));
+        segment.outputs.push_back(target.add(output));
         return;
     }
-    segment.outputs.push_back(to.add_inner(output));
-    results.push_back(
-        {segment.outputs.back(), to.add(asked), make_copy_plan(to_desc(output), to_desc(asked))});
+    segment.outputs.push_back(target.add_inner(output));
+    results.push_back({segment.outputs.back(), target.add(asked),
+                       make_copy_plan(to_desc(output), to_desc(asked))});
 }
 
 // If oneDNN throws, its cache of compiled partitions keeps an entry that points into the partition,
@@ -213,12 +214,12 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
 }
 
 // `asked` has the client's tensors, or those of the partitions after this one.
-void add_by_onednn(assembly& to, owned_partition partition, const compile_request& asked) {
+void add_by_onednn(assembly& target, owned_partition partition, const compile_request& asked) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
     compile_request request{{}, {}, asked.engine};
     for (const auto& input : asked.inputs)
-        request.inputs.push_back(take_input(to, *segment, input));
+        request.inputs.push_back(take_input(target, *segment, input));
     for (const auto& output : asked.outputs)
         request.outputs.push_back(needs_copy(output) ? row_major_like(output) : output);
     abi::compiled_partition compiled = nullptr;
@@ -228,34 +229,35 @@ void add_by_onednn(assembly& to, owned_partition partition, const compile_reques
     compile_or_keep(*segment, request);
     std::vector<copy> results;
     for (const auto& output : asked.outputs)
-        take_output(to, *segment, query_onednn(compiled, output.id), output, results);
+        take_output(target, *segment, query_onednn(compiled, output.id), output, results);
     if (const std::size_t bytes = scratch_bytes_of(compiled); bytes > 0)
-        segment->scratchpad = to.scratchpad(bytes);
-    to.add(std::move(segment));
-    for (copy& result : results) to.add(std::make_unique<copy_segment>(std::move(result)));
+        segment->scratchpad = target.scratchpad(bytes);
+    target.add(std::move(segment));
+    for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
 // Values between segments have whatever layout oneDNN likes best.
-void add_partition(assembly& to, owned_partition partition, const op_list& ops, abi::engine engine,
-                   const std::optional<logical_tensor>& in_layout) {
+void add_partition(assembly& target, owned_partition partition, const op_list& ops,
+                   abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
     if (!select && !is_supported(partition.get()))
         throw argument_error("oneDNN does not support a part alone");
     compile_request asked{{}, {}, engine};
-    for (const std::size_t id : input_ids(partition.get())) asked.inputs.push_back(to.known(id));
+    for (const std::size_t id : input_ids(partition.get()))
+        asked.inputs.push_back(target.known(id));
     for (const std::size_t id : output_ids(partition.get()))
-        asked.outputs.push_back(in_layout && in_layout->id == id ? *in_layout : to.wanted(id));
+        asked.outputs.push_back(in_layout && in_layout->id == id ? *in_layout : target.wanted(id));
     if (asked.inputs.size() > max_segment_inputs || asked.outputs.size() > max_segment_outputs)
         throw argument_error("a part has " + std::to_string(asked.inputs.size()) + " inputs and " +
                              std::to_string(asked.outputs.size()) + " outputs, which are too many");
-    if (select && add_as_select(to, *select, asked.inputs, asked.outputs)) return;
-    add_by_onednn(to, std::move(partition), asked);
+    if (select && add_as_select(target, *select, asked.inputs, asked.outputs)) return;
+    add_by_onednn(target, std::move(partition), asked);
 }
 
 // oneDNN takes host scalars inside larger partitions only; compiling a part with one throws.
-void refuse_host_scalars(const assembly& to, const op_list& ops) {
+void refuse_host_scalars(const assembly& target, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
-        const auto* const now = to.find(input.id);
+        const auto* const now = target.find(input.id);
         return input.property == abi::property_host_scalar ||
                (now != nullptr && now->property == graph::property_kind::host_scalar);
     };
@@ -267,13 +269,13 @@ void refuse_host_scalars(const assembly& to, const op_list& ops) {
 
 } // namespace
 
-void add_onednn_part(assembly& to, const op_list& ops, const graph_settings& settings,
+void add_onednn_part(assembly& target, const op_list& ops, const graph_settings& settings,
                      abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     if (ops.empty()) return;
-    refuse_host_scalars(to, ops);
+    refuse_host_scalars(target, ops);
     const auto graph = build_graph(ops, settings);
     for (auto& partition : partitions_of(graph.get()))
-        add_partition(to, std::move(partition), ops, engine, in_layout);
+        add_partition(target, std::move(partition), ops, engine, in_layout);
 }
 
 } // namespace maskwise::onednn

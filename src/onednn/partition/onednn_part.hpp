@@ -11,7 +11,7 @@ namespace maskwise::onednn {
 // Select that is a partition alone is Maskwise's: not every oneDNN has one, and that of 3.7 makes
 // NaN of masked infinities. `in_layout` asks for one value in its layout. Throws argument_error if
 // the real library does not take, support or compile the operators.
-void add_onednn_part(assembly& to, const op_list& ops, const graph_settings& settings,
+void add_onednn_part(assembly& target, const op_list& ops, const graph_settings& settings,
                      abi::engine engine,
                      const std::optional<logical_tensor>& in_layout = std::nullopt);
 

@@ -9,9 +9,9 @@
 namespace maskwise::onednn {
 namespace {
 
-const void* address_of(const execution& tensors, const source& from) {
-    const abi::const_tensor tensor = tensors.tensor(from.memory);
-    return from.is_number ? data_of(tensor) : memory_of(tensor);
+const void* address_of(const execution& tensors, const source& input) {
+    const abi::const_tensor tensor = tensors.tensor(input.memory);
+    return input.is_number ? data_of(tensor) : memory_of(tensor);
 }
 
 } // namespace
@@ -35,8 +35,8 @@ abi::status block_segment::run(const execution& tensors) const {
     std::array<const void*, fusion::max_block_inputs> inputs{};
     for (std::size_t i = 0; i < sources_.size(); ++i) inputs[i] = address_of(tensors, sources_[i]);
     const fusion::block_addresses addresses{
-        std::span(inputs).first(sources_.size()), memory_of(tensors.tensor(to_.dst)),
-        to_.statistics ? memory_of(tensors.tensor(*to_.statistics)) : nullptr};
+        std::span(inputs).first(sources_.size()), memory_of(tensors.tensor(results_.dst)),
+        results_.statistics ? memory_of(tensors.tensor(*results_.statistics)) : nullptr};
     return guarded([&] { block_->run(addresses); });
 }
 

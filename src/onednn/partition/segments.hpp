@@ -45,8 +45,8 @@ public:
 
     // Sources are in the order of block::inputs(). `ending` follows the plan in verbose lines.
     block_segment(std::shared_ptr<const fusion::compiled_block> block, std::vector<source> sources,
-                  const outputs& to, std::string ending)
-        : block_(std::move(block)), sources_(std::move(sources)), to_(to),
+                  const outputs& results, std::string ending)
+        : block_(std::move(block)), sources_(std::move(sources)), results_(results),
           ending_(std::move(ending)) {}
 
     abi::status run(const execution& tensors) const override;
@@ -55,7 +55,7 @@ public:
 private:
     std::shared_ptr<const fusion::compiled_block> block_;
     std::vector<source> sources_;
-    outputs to_;
+    outputs results_;
     std::string ending_;
 };
 
