@@ -187,7 +187,7 @@ class Mask:
         self._rules, self._array, self._maps = _Rules(), None, None
 
     @classmethod
-    def _of(cls, **rules: Any) -> Mask:
+    def _from_rules(cls, **rules: Any) -> Mask:
         mask = cls()
         mask._rules = _Rules(**rules)
         return mask
@@ -201,7 +201,7 @@ class Mask:
         """
         offsets = () if offset is None else _numbers("offset", offset, -MOST)
         offsets = offsets if any(offsets) else ()
-        return cls._of(causal=True, from_end=_arguments.flag("from_end", from_end), offsets=offsets)
+        return cls._from_rules(causal=True, from_end=_arguments.flag("from_end", from_end), offsets=offsets)
 
     @classmethod
     def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:
@@ -210,7 +210,7 @@ class Mask:
         first_keys: so many first keys of a sequence stay, as attention sinks do.
         """
         bounds = (_count("left", left, -1), _count("right", right, -1))
-        return cls._of(window=bounds, first_keys=_count("first_keys", first_keys))
+        return cls._from_rules(window=bounds, first_keys=_count("first_keys", first_keys))
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
@@ -220,22 +220,22 @@ class Mask:
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
         """Keys of the position's chunk and of so many earlier ones."""
-        return cls._of(chunks=(_count("size", size, 1), _count("earlier", earlier)))
+        return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
     def prefix(cls, lengths: Any) -> Mask:
         """All rows keep so many first keys, whatever causal, window and chunks say."""
-        return cls._of(prefixes=_numbers("lengths", lengths))
+        return cls._from_rules(prefixes=_numbers("lengths", lengths))
 
     @classmethod
     def lengths(cls, lengths: Any) -> Mask:
         """Keys of sequences that are padded on the right."""
-        return cls._of(lengths=_numbers("lengths", lengths))
+        return cls._from_rules(lengths=_numbers("lengths", lengths))
 
     @classmethod
     def starts(cls, starts: Any) -> Mask:
         """First keys of sequences that are padded on the left."""
-        return cls._of(starts=_numbers("starts", starts))
+        return cls._from_rules(starts=_numbers("starts", starts))
 
     @classmethod
     def documents(cls, row_ids: Any, key_ids: Any = None) -> Mask:
@@ -246,7 +246,7 @@ class Mask:
             raise ValueError(f"ids of {len(rows)} and of {len(keys)} sequences")
         count = max(len(rows), len(keys))
         pairs = ((rows[i % len(rows)], keys[i % len(keys)]) for i in range(count))
-        return cls._of(documents=tuple(_documents(*pair) for pair in pairs))
+        return cls._from_rules(documents=tuple(_documents(*pair) for pair in pairs))
 
     @classmethod
     def packed(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None) -> Mask:
@@ -260,7 +260,7 @@ class Mask:
             raise ValueError(f"cu_seqlens of {len(rows) - 1} and of {len(keys) - 1} documents")
         lists = (rows[:-1], np.diff(rows), keys[:-1], np.diff(keys))
         documents = tuple(zip(*(one.tolist() for one in lists), strict=True))
-        return cls._of(from_end=True, in_documents=True, documents=(documents,))
+        return cls._from_rules(from_end=True, in_documents=True, documents=(documents,))
 
     @classmethod
     def dense(cls, array: Any) -> Mask:

@@ -97,7 +97,7 @@ def attention(*operands: Any) -> torch.Tensor:
         return run_native(checked(call))
     window = None if call.window is None else tuple(call.window)
     offset = None if call.offset is None else int(call.offset)
-    small = map(_Elements.of, (call.document_ids, call.key_mask))
+    small = map(_Elements.from_tensor, (call.document_ids, call.key_mask))
     mask = _mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
         mask = _with_array(mask, call.attn_mask)
@@ -121,7 +121,7 @@ class _Elements(NamedTuple):
     elements: bytes
 
     @classmethod
-    def of(cls, tensor: torch.Tensor | None) -> _Elements | None:
+    def from_tensor(cls, tensor: torch.Tensor | None) -> _Elements | None:
         if tensor is None:
             return None
         array = tensor.numpy()
@@ -140,7 +140,7 @@ def _mask_of(
     key_mask: _Elements | None,
     keys: int,
 ) -> Mask:
-    mask = Mask._of(causal=is_causal, offsets=(offset,) if offset else ())
+    mask = Mask._from_rules(causal=is_causal, offsets=(offset,) if offset else ())
     if window is not None:
         mask &= window_mask(window)
     ids = None if document_ids is None else document_ids.array()

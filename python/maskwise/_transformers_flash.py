@@ -54,7 +54,7 @@ def padded_mask(
 
     if is_traced(padding) or (padding is not None and padding.device.type != "cpu"):
         return _written(padding, rows, keys, causal, window)
-    rules = Mask._of(causal=causal, offsets=(keys - rows,))
+    rules = Mask._from_rules(causal=causal, offsets=(keys - rows,))
     rules = rules if window is None else rules & Mask.window(window - 1, window - 1)
     return LazyMask((batch, 1, rows, keys), rules & padding_rules(padding, keys))
 

@@ -106,7 +106,7 @@ class _Place:
         self.starts: tuple[int, ...] = ()  # where padding ends
 
     def rules(self, **arguments: Any) -> Mask:
-        return Mask._of(offsets=(self.offset,), **arguments)
+        return Mask._from_rules(offsets=(self.offset,), **arguments)
 
 
 def variables(function: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def _refuse(function: str, **options: Any) -> None:
 
 def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
     require_sides("window_size", window_size)
-    mask = Mask._of(causal=bool(causal), **position)
+    mask = Mask._from_rules(causal=bool(causal), **position)
     return mask if tuple(window_size) == (-1, -1) else mask & Mask.window(*window_size)
 
 

@@ -154,9 +154,9 @@ def _entry(options: Any, key: str) -> str:
 
 
 def _choose(options: Any) -> None:
-    found = register()
+    devices = register()
     if not _entry(options, _CHOSEN):
-        options.add_provider_for_devices(found[:1], {})
+        options.add_provider_for_devices(devices[:1], {})
         options.add_session_config_entry(_CHOSEN, "1")
     # Of threads that sessions share nothing says how many there are.
     threads = str(options.intra_op_num_threads if options.use_per_session_threads else 0)

@@ -6,7 +6,8 @@
 namespace maskwise::python {
 namespace {
 
-// ml_dtypes registers bfloat16 with NumPy under a number of its own; no such array exists before.
+// ml_dtypes registers bfloat16 with NumPy under a new type number. Before that, no such array
+// exists.
 int bfloat16_number() {
     static std::atomic<int> number = -1;
     if (number >= 0) return number;
@@ -15,7 +16,7 @@ int bfloat16_number() {
         PyErr_Clear();
         return number;
     }
-    // None where the import was forbidden; not yet there while another thread is importing.
+    // None if the import was forbidden; missing while another thread is importing.
     const nb::object type = nb::getattr(module, "bfloat16", nb::none());
     if (type.is_none()) return number;
     const nb::object dtype = MASKWISE_IMPORTED("numpy", "dtype")(type);
@@ -39,24 +40,25 @@ nb::object name_of(PyArray_Descr* dtype) {
 }
 
 data_type type_of(PyArray_Descr* dtype) {
-    // By NumPy's numbers.
+    // Indexed by NumPy's type numbers.
     static constexpr auto types = [] {
-        std::array<data_type, NPY_NTYPES_LEGACY> of{};
-        of[NPY_BOOL] = data_type::boolean;
-        of[NPY_BYTE] = data_type::i8;
-        of[NPY_UBYTE] = data_type::u8;
-        of[NPY_SHORT] = data_type::i16;
-        of[NPY_USHORT] = data_type::u16;
-        of[NPY_INT] = data_type::i32;
-        of[NPY_UINT] = data_type::u32;
-        of[NPY_LONG] = of[NPY_LONGLONG] = of[NPY_DATETIME] = of[NPY_TIMEDELTA] = data_type::i64;
-        of[NPY_ULONG] = of[NPY_ULONGLONG] = data_type::u64;
-        of[NPY_HALF] = data_type::f16;
-        of[NPY_FLOAT] = data_type::f32;
-        of[NPY_DOUBLE] = data_type::f64;
-        of[NPY_CFLOAT] = data_type::complex64;
-        of[NPY_CDOUBLE] = data_type::complex128;
-        return of;
+        std::array<data_type, NPY_NTYPES_LEGACY> table{};
+        table[NPY_BOOL] = data_type::boolean;
+        table[NPY_BYTE] = data_type::i8;
+        table[NPY_UBYTE] = data_type::u8;
+        table[NPY_SHORT] = data_type::i16;
+        table[NPY_USHORT] = data_type::u16;
+        table[NPY_INT] = data_type::i32;
+        table[NPY_UINT] = data_type::u32;
+        table[NPY_LONG] = table[NPY_LONGLONG] = table[NPY_DATETIME] = table[NPY_TIMEDELTA] =
+            data_type::i64;
+        table[NPY_ULONG] = table[NPY_ULONGLONG] = data_type::u64;
+        table[NPY_HALF] = data_type::f16;
+        table[NPY_FLOAT] = data_type::f32;
+        table[NPY_DOUBLE] = data_type::f64;
+        table[NPY_CFLOAT] = data_type::complex64;
+        table[NPY_CDOUBLE] = data_type::complex128;
+        return table;
     }();
     const int number = dtype->type_num;
     if (!PyArray_ISNBO(dtype->byteorder)) return data_type::undef;

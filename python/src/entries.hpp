@@ -1,4 +1,4 @@
-// What module.cpp gives to Python, beside its own C entries.
+// The functions that module.cpp exports to Python.
 #pragma once
 
 #include "request.hpp"
@@ -11,30 +11,29 @@
 
 namespace maskwise::python {
 
-// where(): numpy.where's answer for a request that is not way::numpy. `out` is none, or takes the
-// result and is returned. Throws nb::python_error (ValueError, TypeError), or maskwise::error where
-// out's layout cannot be written; nothing is written then. Releases the GIL while elements are
-// moved.
-nb::object run(const request& of, nb::handle out);
+// where(): the result of numpy.where, for a request that is not way::numpy. `out` is none, or
+// receives the result and is returned. Throws nb::python_error (ValueError, TypeError), or
+// maskwise::error if out's layout cannot be written, before it writes. Releases the GIL while
+// elements are moved.
+nb::object run(const request& call, nb::handle out);
 
-// The plan of a request for way::plan; its result is allocated for it.
-plan plan_of(const request& of);
+// The plan of a request for way::plan. Allocates a result to describe it.
+plan plan_of(const request& call);
 
-// select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by a dialect's own rules: no
-// promotion, a boolean cond, the dialect's types and broadcast. The dialect comes by its number.
-// Returns a new row-major array. Throws maskwise::shape_error, and nb::python_error (TypeError,
-// ValueError).
+// select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by the rules of a dialect: no
+// promotion, a boolean cond, the dialect's types and broadcast. Returns a new row-major array.
+// Throws maskwise::shape_error, and nb::python_error (TypeError, ValueError).
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
-// A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be of a
+// A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be a
 // subclass. mask, sinks and out may be none.
 struct attention_call {
     nb::handle q, k, v, mask, sinks, out;
-    const mask_rules* rules = nullptr; // null: none
-    const mask_maps* maps = nullptr;   // null: mask may have changed
-    // None, or torch's: computes on its threads, where there are, and makes results: called with
-    // extents, strides in elements and the name of a dtype, it returns a tensor.
+    const mask_rules* rules = nullptr; // null: no rules
+    const mask_maps* maps = nullptr;   // null: mask may have changed since the last call
+    // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. If it
+    // is not none, attention runs on torch's threads, if it finds them.
     nb::handle torch_empty;
     bool is_causal = false;
     std::optional<double> scale;
@@ -43,29 +42,29 @@ struct attention_call {
     bool returns_statistics = false;
 };
 
-// Returns out, or a new array, and statistics, or none. Throws nb::python_error (TypeError,
-// ValueError) and maskwise::error; nothing is written then. Releases the GIL while it computes.
-nb::tuple attention(const attention_call& of);
+// Returns (out or a new array, statistics or none). Throws nb::python_error (TypeError, ValueError)
+// and maskwise::error before it writes. Releases the GIL while it computes.
+nb::tuple attention(const attention_call& call);
 
-// The tiles of a call: all, full, mixed, deferred, skipped; and the plan in words.
-nb::tuple explain_attention(const attention_call& of);
+// Returns the tile counts of a call (all, full, mixed, deferred, skipped) and the text of its plan.
+nb::tuple explain_attention(const attention_call& call);
 
-// Adds the classes of which Python's Mask is made: Rules and Maps.
+// Adds the classes Rules and Maps, which Python's Mask consists of.
 void add_mask(nb::module_& module);
 
-// A read-only NumPy array over the memory of any object with __dlpack__, bfloat16 included (as
-// bfloat16_bits()); it keeps that memory alive. Throws nb::python_error: BufferError where the
-// memory is not the CPU's, TypeError for types that NumPy does not have, and what the library
-// itself refuses with (torch: BufferError for what requires a gradient).
+// A read-only NumPy array over the memory of an object with __dlpack__, which it keeps alive.
+// bfloat16 becomes bfloat16_bits(). Throws nb::python_error: BufferError if the memory is not on
+// the CPU, TypeError for types that NumPy does not have, and the library's own errors (torch:
+// BufferError for a tensor that requires a gradient).
 nb::object view_of(nb::handle foreign);
 
-// A writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The caller
-// answers for the address.
+// A writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The address
+// is not checked.
 nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
                    const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner);
 
-// An object with __dlpack__ over a NumPy array's memory, bfloat16 included
-// (numpy.ndarray.__dlpack__ refuses it).
+// An object with __dlpack__ over a NumPy array's memory. Supports bfloat16, which
+// numpy.ndarray.__dlpack__ refuses.
 nb::object exported(nb::handle array);
 
 } // namespace maskwise::python

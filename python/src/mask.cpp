@@ -1,4 +1,4 @@
-// What Python's Mask holds: rules, and the maps of an array that does not change.
+// The parts of Python's Mask: rules, and the maps of an array that does not change.
 #include "entries.hpp"
 
 #include <nanobind/stl/array.h>
@@ -29,9 +29,9 @@ mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers off
     rules.starts = std::move(starts);
     rules.lengths = std::move(lengths);
     for (const auto& list : documents) {
-        auto& made = rules.documents.emplace_back();
+        auto& sequence = rules.documents.emplace_back();
         for (const auto& [first_row, rows, first_key, keys] : list)
-            made.push_back({first_row, rows, first_key, keys});
+            sequence.push_back({first_row, rows, first_key, keys});
     }
     return rules;
 }
@@ -39,11 +39,11 @@ mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers off
 nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t rows,
                    std::int64_t keys) {
     npy_intp extents[] = {sequences, rows, keys};
-    nb::object made = own(PyArray_SimpleNew(3, extents, NPY_BOOL));
-    auto* const bytes = static_cast<std::byte*>(PyArray_DATA(as_array(made)));
+    nb::object array = new_reference(PyArray_SimpleNew(3, extents, NPY_BOOL));
+    auto* const bytes = static_cast<std::byte*>(PyArray_DATA(as_array(array)));
     for (std::int64_t i = 0; i < sequences; ++i)
         write_mask(rules, sequences, i, rows, keys, bytes + i * rows * keys);
-    return made;
+    return array;
 }
 
 } // namespace

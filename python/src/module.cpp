@@ -24,48 +24,48 @@ Elements of x where condition is true, of y elsewhere: numpy.where at memory spe
 Parameters
 ----------
 condition : array_like
-    Any dtype; what is not zero is true. bool, int8 and uint8 are read as they lie.
+    Any dtype; nonzero is true. bool, int8 and uint8 are read in place.
 x, y : array_like
     Their dtypes are promoted as numpy.where promotes them; Python numbers follow the other side.
     condition, x and y broadcast to each other and may have any strides.
 out : numpy.ndarray, optional
-    Takes the result: of the broadcast shape and the promoted dtype, writable. It may be x or y
-    itself, and share memory with no operand otherwise.
+    Receives the result. It has the broadcast shape and the promoted dtype, and is writable. It may be
+    x or y itself; other memory of operands may not overlap.
 
 Returns
 -------
-out, or a new array laid out as numpy.where's. Where the first array of the arguments comes from
-another library that speaks DLPack (jax, torch), an object of that library, without a copy; a Dask
-array where one of them is.
+out, or a new array with numpy.where's layout. If the first array argument is from another library
+with DLPack (jax, torch), an object of that library, without a copy. A Dask array if any argument
+is one.
 
-Elements are moved as bits: NaN payloads and -0.0 stay. All boolean, integer, floating and complex
-dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64 are Maskwise's own. Object, text, structured,
-longdouble and byte-swapped arrays, and the form with one argument, go to numpy.where; explain()
-tells. The GIL is released while elements are moved; do not write to the operands meanwhile.
+Elements are moved as bits: NaN payloads and -0.0 stay. Maskwise runs all boolean, integer, floating
+and complex dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64. numpy.where runs object, text,
+structured, longdouble and byte-swapped arrays, and the form with one argument; explain() says which.
+The GIL is released while elements are moved; do not write to the operands meanwhile.
 
 Raises
 ------
 ValueError
-    Shapes that do not broadcast; an out of another shape, read-only, or that shares memory with an
-    operand in part.
+    Shapes do not broadcast, or out has another shape, is read-only or partly shares memory with an
+    operand.
 TypeError
-    dtypes without a common one; an out of another dtype, or that is no array.
+    There is no common dtype, or out has another dtype or is not an array.
 )";
 
 constexpr const char* explain_doc =
     R"(explain(condition, x, y, /)
 --
 
-How where would run, as lines of text: by Maskwise or by numpy.where, why, and the plan. Moves no
-element. Raises what where raises for these arguments. explain_attention is for attention.
+How where would run, as lines of text: by Maskwise or by numpy.where, why, and the plan. Does not
+move elements. Raises as where does. For attention, call explain_attention.
 )";
 
 constexpr const char* instruction_set_doc =
     R"(instruction_set()
 --
 
-The kernels that run: amx, avx512, avx2, sse4, scalar or neon; MASKWISE_MAX_ISA caps them, and
-neon_bf16 runs only if it is named there. Raises ValueError if the name is none of this machine's.
+The kernels that run: amx, avx512, avx2, sse4, scalar or neon. MASKWISE_MAX_ISA caps them; neon_bf16
+runs only if it is named there. Raises ValueError if this machine does not support the named set.
 )";
 
 constexpr std::pair<const char*, dialect> named_dialects[] = {
@@ -82,27 +82,27 @@ nb::object others(const char* name) {
 nb::object where(nb::handle condition, nb::handle x, nb::handle y, nb::handle out) {
     if (!are_plain(condition, x, y) || !(out.is_none() || PyArray_Check(out.ptr())))
         return others("where")(condition, x, y, out);
-    const request made = make_request(condition, x, y);
-    if (made.how == way::numpy) return others("where_numpy")(condition, x, y, out);
-    return run(made, out);
+    const request call = make_request(condition, x, y);
+    if (call.how == way::numpy) return others("where_numpy")(condition, x, y, out);
+    return run(call, out);
 }
 
 std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
     if (!are_plain(condition, x, y))
         return nb::cast<std::string>(others("explain")(condition, x, y));
-    const request made = make_request(condition, x, y);
-    switch (made.how) {
+    const request call = make_request(condition, x, y);
+    switch (call.how) {
     case way::numpy:
-        return std::string("numpy.where: ") + made.why + "\n";
+        return std::string("numpy.where: ") + call.why + "\n";
     case way::cast:
-        return std::string("maskwise, in pieces: ") + made.why + "\n";
+        return std::string("maskwise, in pieces: ") + call.why + "\n";
     case way::plan:
         break;
     }
-    return std::string("maskwise: ") + made.why + "\n" + maskwise::explain(plan_of(made));
+    return std::string("maskwise: ") + call.why + "\n" + maskwise::explain(plan_of(call));
 }
 
-// What a body returns, or null and the Python exception for its C++ one.
+// Returns the body's result, or null with a Python exception for the C++ exception.
 template <class Body>
 PyObject* guarded(const Body& body) {
     try {
@@ -121,7 +121,7 @@ PyObject* guarded(const Body& body) {
     return nullptr;
 }
 
-// The value of out=; none where it is not given. Null, with the exception set, for other keywords.
+// The value of out=, or None. Null with an exception for other keywords.
 PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     PyObject* out = Py_None;
     for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_Size(keywords); ++i) {
@@ -134,7 +134,7 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     return out;
 }
 
-// Called once for each 64 elements of somebody's inner loop: a plain C entry, no binding layer.
+// A plain C entry without binding layer, because callers may select 64 elements per call.
 PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;
@@ -168,14 +168,14 @@ PyCFunction entry(Function* function) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-// What users call, by Python's own rules of calls: a binding layer's errors speak of its C++.
+// Functions for users are plain C entries: a binding layer's errors would name C++ types.
 PyMethodDef methods[] = {
     {"where", entry(enter_where), METH_FASTCALL | METH_KEYWORDS, where_doc},
     {"explain", entry(enter_explain), METH_FASTCALL, explain_doc},
     {"instruction_set", enter_instruction_set, METH_NOARGS, instruction_set_doc},
 };
 
-// `call` is a maskwise._call.AttentionCall; its arrays come separately, as NumPy's.
+// `call` is a maskwise._call.AttentionCall. Its arrays are passed separately, as NumPy arrays.
 template <nb::tuple (*function)(const attention_call&)>
 void def_attention(nb::module_& module, const char* name) {
     const auto read = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
@@ -221,7 +221,7 @@ NB_MODULE(_core, module) {
     });
     for (PyMethodDef& method : methods)
         module.attr(method.ml_name) =
-            own(PyCFunction_NewEx(&method, nullptr, module.attr("__name__").ptr()));
+            new_reference(PyCFunction_NewEx(&method, nullptr, module.attr("__name__").ptr()));
     nb::dict dialects;
     for (const auto& [name, form] : named_dialects) dialects[name] = static_cast<int>(form);
     module.attr("dialects") = dialects;

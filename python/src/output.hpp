@@ -1,4 +1,4 @@
-// The array that a result goes to.
+// Allocates or checks the array for a result.
 #pragma once
 
 #include "request.hpp"
@@ -7,25 +7,25 @@ namespace maskwise::python {
 
 nb::object allocate_row_major(const dims& extents, nb::handle dtype);
 
-// A new array of the common shape, laid out as numpy.where would. Throws NumPy's own ValueError
-// where the shapes do not broadcast.
-nb::object allocate_output(const request& of);
+// A new array of the common shape, with numpy.where's layout. Throws NumPy's ValueError if the
+// shapes do not broadcast.
+nb::object allocate_output(const request& call);
 
-// Throws TypeError or ValueError where `out` cannot take the result: no array, another dtype or
-// shape, read-only, or memory of an operand that is not exactly that of x or y.
-void check_output(const request& of, nb::handle out);
+// Throws TypeError or ValueError if `out` cannot receive the result: not an array, another dtype or
+// shape, read-only, or memory that it shares with an operand and that is not exactly x or y.
+void check_output(const request& call, nb::handle out);
 
-// The first of these.
+// Checks all of this except shared memory.
 void check_array(nb::handle out, const dims& extents, nb::handle dtype);
 
-// The last of these, for operands of any kind: throws ValueError where `out`, an array, shares
-// memory with one that is an array and not exactly x or y.
+// Checks shared memory only. Operands may be any object. Throws ValueError if `out`, an array,
+// shares memory with an operand that is an array, unless it is exactly x or y.
 void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y);
 
-// The same for one operand, which `out` may be exactly or not.
+// Checks one operand. `may_be_same`: `out` may be exactly this operand.
 void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same);
 
-// Broadcasts an array's extents into `to`. False where that does not work.
-bool widen(dims& to, nb::handle operand);
+// Broadcasts an array's extents into `shape`. Returns false if they do not broadcast.
+bool widen(dims& shape, nb::handle operand);
 
 } // namespace maskwise::python

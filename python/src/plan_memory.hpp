@@ -10,15 +10,15 @@
 
 namespace maskwise::python {
 
-// The numbers that decide a plan. Compiling is dear beside a call on few elements, even where the
-// library keeps the plan: so the numbers that NumPy keeps are compared first, as they are.
+// The numbers that determine a plan. For few elements, compiling is slow compared to the call, even
+// if the library has the plan cached. So a call first compares the numbers that NumPy stores.
 class call_key {
 public:
     void push(npy_intp value) {
         fits_ = fits_ && count_ < most_numbers;
         if (fits_) numbers_[count_++] = value;
     }
-    // Rank, extents and strides of an array, or that there is none.
+    // Rank, extents and strides of an array, or -1 for none.
     void push_layout(nb::handle array_or_none) {
         if (array_or_none.is_none()) return push(-1);
         PyArrayObject* const array = as_array(array_or_none);
@@ -30,7 +30,7 @@ public:
         }
     }
 
-    // False where the ranks are too high to be kept.
+    // False if the ranks are too high to store.
     bool fits() const { return fits_; }
     std::size_t hash() const {
         std::size_t hash = count_;
@@ -51,36 +51,35 @@ private:
     std::array<npy_intp, most_numbers> numbers_;
 };
 
-// For any thread: the GIL guards it, and where there is none, a mutex.
+// Thread-safe: guarded by the GIL, or by a mutex in free-threaded Python.
 template <class Plan>
 class plan_memory {
 public:
-    // The plan of the last call with this key, or what compile() returns or throws; that may hand
-    // the GIL over.
+    // The cached plan for the key, or the result of compile(), which may release the GIL.
     template <class Compile>
     Plan find(const call_key& key, const Compile& compile) {
         if (!key.fits()) return compile();
-        slot& at = slots_[key.hash() % slots_.size()];
-        if (auto found = find(at, key)) return *std::move(found);
-        Plan made = compile();
+        slot& entry = slots_[key.hash() % slots_.size()];
+        if (auto plan = find(entry, key)) return *std::move(plan);
+        Plan compiled = compile();
         const nb::ft_lock_guard lock(mutex_);
-        at.found = made;
-        at.key = key;
-        return made;
+        entry.plan = compiled;
+        entry.key = key;
+        return compiled;
     }
 
 private:
     struct slot {
         call_key key;
-        std::optional<Plan> found;
+        std::optional<Plan> plan;
     };
 
-    std::optional<Plan> find(const slot& at, const call_key& key) {
+    std::optional<Plan> find(const slot& entry, const call_key& key) {
         const nb::ft_lock_guard lock(mutex_);
-        return at.found && at.key == key ? at.found : std::nullopt;
+        return entry.plan && entry.key == key ? entry.plan : std::nullopt;
     }
 
-    nb::ft_mutex mutex_; // nothing where there is a GIL
+    nb::ft_mutex mutex_; // empty if there is a GIL
     std::array<slot, 64> slots_;
 };
 

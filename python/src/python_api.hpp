@@ -1,4 +1,4 @@
-// The C APIs of Python and NumPy. module.cpp initialises that of NumPy once.
+// The C APIs of Python and NumPy. module.cpp initializes NumPy's once.
 #pragma once
 
 #include <maskwise/maskwise.hpp>
@@ -20,7 +20,7 @@ namespace maskwise::python {
 
 namespace nb = nanobind;
 
-// Borrowed views of Python objects as NumPy's own structures.
+// Borrowed views of Python objects as NumPy's structures.
 inline PyArrayObject* as_array(nb::handle object) {
     return reinterpret_cast<PyArrayObject*>(object.ptr());
 }
@@ -28,15 +28,15 @@ inline PyArray_Descr* as_dtype(nb::handle object) {
     return reinterpret_cast<PyArray_Descr*>(object.ptr());
 }
 
-// Throws a Python exception, with a text as PyErr_Format makes it.
+// Throws a Python exception with a text formatted by PyErr_Format.
 template <class... Values>
 [[noreturn]] void refuse(PyObject* type, const char* format, Values... values) {
     PyErr_Format(type, format, values...);
     throw nb::python_error();
 }
 
-// A new reference that C gave, or the Python exception that it set instead.
-inline nb::object own(void* result) {
+// Owns the new reference that a C function returned. If it is null, throws its Python exception.
+inline nb::object new_reference(void* result) {
     if (result == nullptr) throw nb::python_error();
     return nb::steal<nb::object>(static_cast<PyObject*>(result));
 }
@@ -49,9 +49,9 @@ inline void* data_of(nb::handle array) {
     return PyArray_DATA(as_array(array));
 }
 
-// Attribute of a module that is part of the package or of NumPy, looked up once, or by each of the
-// threads that are first: an import hands the GIL over, and who waits for a guard of C++'s would
-// keep it.
+// An attribute of a module of the package or of NumPy, cached. Several threads may look it up
+// first: an import releases the GIL, and a thread that waits for a C++ guard of a static would hold
+// it.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static std::atomic<PyObject*> value = nullptr; // outlives the interpreter
@@ -60,11 +60,11 @@ nb::handle imported(Tag, const char* module, const char* name) {
     return value.load();
 }
 
-// An attribute by a name that is made once.
+// An attribute by a name that is interned once.
 template <typename Value, typename Tag>
 Value attribute(Tag, nb::handle object, const char* name) {
     static PyObject* const interned = PyUnicode_InternFromString(name);
-    return nb::cast<Value>(own(PyObject_GetAttr(object.ptr(), interned)));
+    return nb::cast<Value>(new_reference(PyObject_GetAttr(object.ptr(), interned)));
 }
 #define MASKWISE_ATTRIBUTE(type, object, name)                                                     \
     ::maskwise::python::attribute<type>([] {}, object, name)
@@ -74,28 +74,27 @@ inline nb::str type_name_of(nb::handle object) {
 }
 #define MASKWISE_IMPORTED(module, name) ::maskwise::python::imported([] {}, module, name)
 
-// NumPy's own. First called when the module is loaded: a program may put maskwise.where in its
-// place.
+// NumPy's original where. First called when the module is loaded, because a program may replace
+// numpy.where by maskwise.where.
 inline nb::handle numpy_where() {
     return MASKWISE_IMPORTED("numpy", "where");
 }
 
-// undef for what Maskwise leaves to NumPy: objects, text, structures, longdouble, byte-swapped.
-// datetime64 and timedelta64 are moved as i64; callers compare their units.
-// bfloat16 is ml_dtypes' dtype, or bfloat16_bits().
+// undef for dtypes that NumPy runs: objects, text, structures, longdouble, byte-swapped. datetime64
+// and timedelta64 are i64; callers compare their units. bf16 is ml_dtypes' dtype, or
+// bfloat16_bits().
 data_type type_of(PyArray_Descr* dtype);
 
-// The dtype of bfloat16 from libraries that speak DLPack: NumPy has none, and ml_dtypes may be
-// missing. Only its bits are read: NumPy converts no element of it.
+// The dtype of bfloat16 arrays that come by DLPack, because NumPy has none and ml_dtypes may be
+// missing. It holds bits; NumPy cannot convert its elements.
 nb::handle bfloat16_bits();
 
 // The dtype as error texts show it.
 nb::object name_of(PyArray_Descr* dtype);
 
-// The GIL, handed over while elements are moved.
-// Where the interpreter has ended meanwhile, Python up to 3.13 takes the thread down instead of
-// giving the GIL back, by unwinding: no destructor here may run then, without a GIL. So the thread
-// waits for the process to end, as it does from 3.14 on.
+// Releases the GIL while elements are moved. If the interpreter has ended meanwhile, Python up
+// to 3.13 does not return the GIL but unwinds the thread. No destructor here may run then, without
+// a GIL. So the thread waits for the process to end, as in Python 3.14.
 struct released_gil {
     explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
     ~released_gil() {

@@ -10,7 +10,7 @@ bool is_text(nb::handle array) {
     return type == NPY_OBJECT || type == NPY_UNICODE || type == NPY_VSTRING;
 }
 
-// An array of objects stands for one of strings only where it holds nothing else.
+// An array of objects is an array of strings only if every element is one.
 void require_strings(nb::handle array, const char* name) {
     if (PyArray_TYPE(as_array(array)) != NPY_OBJECT) return;
     for (const nb::handle element : array.attr("flat"))
@@ -44,16 +44,16 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broa
                            .src_1 = describe_strictly(src_1, "src_1")};
     try {
         const tensor_desc result = infer_dst(form, desc, rule);
-        // Text in NumPy is no std::string; its references are NumPy's to move.
+        // NumPy's text is not std::string, so NumPy moves its references.
         if (result.type == data_type::string) {
             const nb::object dst = numpy_where()(cond, src_0, src_1);
-            return own(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
+            return new_reference(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));
         }
         nb::object dst = allocate_row_major(result.extents, dtype_of(src_0));
-        const plan made = compile(form, desc, rule);
+        const plan compiled = compile(form, desc, rule);
         const released_gil gil(true);
-        made.execute({.cond = data_of(cond), .src_0 = data_of(src_0), .src_1 = data_of(src_1)},
-                     data_of(dst));
+        compiled.execute({.cond = data_of(cond), .src_0 = data_of(src_0), .src_1 = data_of(src_1)},
+                         data_of(dst));
         return dst;
     } catch (const shape_error&) {
         throw;

@@ -1,5 +1,5 @@
-// The threads of the torch that this process has loaded, by the C functions that it exports since
-// 2.10 (torch/csrc/stable/c/shim.h).
+// The threads of the torch that this process has loaded, by C functions that torch exports
+// since 2.10 (torch/csrc/stable/c/shim.h).
 #include "torch_threads.hpp"
 
 #include "torch_library.hpp"
@@ -18,17 +18,17 @@ struct torch_functions {
 };
 
 torch_functions find_functions() {
-    torch_functions found;
+    torch_functions loaded;
     void* const library = torch_library();
-    if (library == nullptr) return found;
-    find_symbol(library, "torch_parallel_for", found.parallel_for);
-    find_symbol(library, "torch_get_num_threads", found.get_num_threads);
-    return found;
+    if (library == nullptr) return loaded;
+    find_symbol(library, "torch_parallel_for", loaded.parallel_for);
+    find_symbol(library, "torch_get_num_threads", loaded.get_num_threads);
+    return loaded;
 }
 
 const torch_functions& functions() {
-    static const torch_functions found = find_functions();
-    return found;
+    static const torch_functions loaded = find_functions();
+    return loaded;
 }
 
 void run_on_torch(std::int64_t count, const std::function<void(std::int64_t)>& body) {
