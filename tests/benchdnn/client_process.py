@@ -1,6 +1,6 @@
-"""What the tests of the client as a program share: how to start it, and what its library can do.
+"""Shared by the tests of the client program: how to start it, and what its library can do.
 
-A test script of groups (unittest classes) is started by ctest once a lane:
+ctest starts a test script of groups (unittest classes) once per lane:
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
                    [--cases DIR] [GROUP...]
 """
@@ -33,7 +33,7 @@ SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", 
 @dataclass
 class Setup:
     lane: str = ""
-    prefix: str = ""  # where the lane is installed, which scripts/lane takes too
+    prefix: str = ""  # the lane's installation, as scripts/lane takes it
     bench: str = ""
     faulty: str = ""
     preload: str = ""
@@ -41,7 +41,7 @@ class Setup:
 
     @cached_property
     def library(self) -> re.Match[str]:
-        """The lane's oneDNN and what it may use of this CPU, as the client reports them."""
+        """The lane's oneDNN and the CPU features that it may use, as the client reports them."""
         match = re.search(r"oneDNN 3\.(\d+).* \(CPU runtime \S+, (.*)\)", run(ADD).out)
         assert match, "the client does not start in this lane"
         return match
@@ -115,7 +115,7 @@ def needs_plugin(test: unittest.TestCase) -> None:
 
 @contextlib.contextmanager
 def report_file(is_test: bool) -> Iterator[Path]:
-    """Where the summary of scripts/test counts it, or else for a moment."""
+    """The report folder of scripts/test; without it, a temporary folder."""
     folder = unittest_report.folder()
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"
@@ -127,7 +127,7 @@ def report_file(is_test: bool) -> Iterator[Path]:
 def report(
     *arguments: str, plugin: bool = False, is_test: bool = True, env: dict[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """What the client says of each case; a crash of the client is a failure."""
+    """The client's verdict for each case. A crash of the client is a failure."""
     with report_file(is_test) as file:
         outcome = run(f"--report={file}", *arguments, plugin=plugin, env=env)
         assert file.is_file(), outcome.out[-4000:] + outcome.err

@@ -1,14 +1,13 @@
-"""Random attention graphs with the plugin in front, against the oracle.
+"""Random attention graphs with the plugin, compared with the oracle.
 
 usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--count N]
 
-Shapes, broadcasts of the mask, and the order of scale, cap, mask and addition are drawn; layouts
-are drawn by tests/fuzz/fuzz_graph_chains.cpp, with wider bounds. A graph of a seed and a number is
-always the same one. Results may use at most 80 % of what the check allows, and a fair share of the
-graphs must be Maskwise's. oneDNN alone runs the same graphs. A wrong tensor of Maskwise's is
-excused if the same tensor is wrong alone, in at most 6 % of the graphs: oneDNN 3.13 rounds a sum of
-bf16 after a MatMul once, not twice, and f32 has few bits left beside a fill of -10000. The end of
-the process is never excused.
+Random: shapes, broadcasts of the mask, and the order of scale, cap, mask and addition.
+tests/fuzz/fuzz_graph_chains.cpp draws layouts, with wider bounds. A seed and a number always give
+the same graph. Errors may be at most 80 % of the tolerance, and a minimum share of the graphs must
+be Maskwise's. oneDNN alone runs the same graphs. A wrong tensor of Maskwise's is excused if
+oneDNN's is wrong, too, in at most 6 % of the graphs: oneDNN 3.13 rounds a bf16 sum after a MatMul
+once, not twice, and f32 has few bits left next to a fill of -10000. A crash is never excused.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWANCE = 0.8
 LEAST_CLAIMED = 0.3
-MOST_WRONG_ALONE = 0.06  # of the graphs
+MOST_WRONG_ALONE = 0.06  # share of the graphs
 
 Tensor = dict[str, Any]
 
@@ -190,7 +189,7 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
     if preload:
         command += ["--preload", preload]
     command += [arguments.lane, "--", arguments.bench, f"--report={report}", "--isolate"]
-    # Of few elements the rule of oneDNN's driver forgives none, not even a last bit of exp.
+    # For few elements, oneDNN's driver forgives no error, not even one in the last bit of exp.
     command += ["--expected-n-partitions=0", "--fill=own"]
     command += [f"--case={file}" for file in files]
     environment = {**os.environ, "MASKWISE_VERBOSE": "1"}
@@ -265,7 +264,7 @@ def report(files: list[Path], plugin: Run, alone: Run) -> int:
         faults.append(f"fewer than {LEAST_CLAIMED:.0%} of the graphs are Maskwise's")
     if wrong > max(1, MOST_WRONG_ALONE * len(files)):
         faults.append(f"more than {MOST_WRONG_ALONE:.0%} of the graphs are wrong alone")
-    # Of three graphs one is drawn in bf16.
+    # One of three graphs is bf16.
     if lacking > len(files) / 2 or right < (len(files) - lacking) / 2:
         faults.append("fewer than half of the graphs are right where oneDNN is alone")
     print("\n".join(faults))

@@ -1,7 +1,8 @@
-"""Whole batches, with oneDNN alone and with the plugin in front.
+"""Whole batches, with oneDNN alone and with the plugin.
 
-Every case is PASSED, or the library lacks one of its operators or types and says so; and so many
-are PASSED, so many of them Maskwise's, for each version of oneDNN and each kind of CPU.
+Every case is PASSED, or the library reports that it lacks an operator or type. The numbers of
+PASSED cases, and of Maskwise's among them, are fixed for each version of oneDNN and each kind of
+CPU.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from client_process import ROOT, SETUP, main, needs_plugin, report
 
 Test = dict[str, Any]
 CASES_OF_ONEDNN = 19
-# Of 16-bit types, which oneDNN's driver also rewrites: in f32 where the machine lacks the type.
+# 16-bit cases, which oneDNN's driver rewrites to f32 if the machine lacks the type, too.
 ALSO_IN_F32 = {
     "codegemma-bf16-f32",
     "gemma2-bf16-f32",
@@ -28,7 +29,8 @@ ALSO_IN_F32 = {
 
 @dataclass(frozen=True)
 class Floor:
-    """In front of this oneDNN 3.x and newer: what passes, and what is Maskwise's in part or whole.
+    """For this oneDNN 3.x and newer: cases that pass, and cases that Maskwise runs at least in
+    part.
 
     The second number of each pair is added where the library runs bf16.
     """
@@ -57,7 +59,7 @@ def is_claimed(test: Test) -> bool:
 
 
 def is_lacking(test: Test) -> bool:
-    """The library is older than an operator, or has no kernels for a type of the case."""
+    """Whether the library is older than an operator, or has no kernels for a type of the case."""
     match = re.search(r"needs oneDNN 3\.|this machine has no (\w+)$", test["reason"])
     return match is not None and match[1] not in SETUP.types
 

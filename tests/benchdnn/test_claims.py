@@ -1,9 +1,9 @@
-"""Which attention graphs are Maskwise's on oneDNN 3.8 and newer, and whose memory they use.
+"""The attention graphs that Maskwise claims on oneDNN 3.8 and newer, and the memory they use.
 
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
-The gate of gains.cpp for masks of the scores' own shape, from both of its sides: it is for rows
-alone, where a fill that changes along the row keeps the partition from being one attention.
+Tests both sides of the bound in gains.cpp for masks of the scores' shape. It applies to rows only:
+a fill that changes along the row keeps the partition from being one attention.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def faults_of(case: Case, said: str) -> list[str]:
     lines = re.findall(rf"maskwise,((?:claim|refuse),\d+,{form},.*)", said)
     if len(lines) != 1 or case.wanted not in lines[0]:
         return [f"{case.name}: expected one line with '{case.wanted}', got {lines}"]
-    # The client gives memory wherever it is asked for; a part that allocates some says library.
+    # The client provides memory everywhere. A part that allocates memory reports `library`.
     owners = re.findall(r"graph,exec,.*?,scratchpad:(\w+):(\d+)", said)
     kept = [owner for owner, size in owners if owner != "user" and size != "0"]
     if not owners or kept:

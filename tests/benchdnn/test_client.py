@@ -193,7 +193,7 @@ class Faults(unittest.TestCase):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
     def test_a_rounding_in_another_place_than_the_graphs(self) -> None:
-        """Nearer to the truth than the graph, or within its tolerances: the driver sees it."""
+        """More precise than the graph, or within its tolerances: the driver notices it."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         for dt in sorted({"f32", "bf16"} & SETUP.types):
@@ -207,7 +207,7 @@ class Faults(unittest.TestCase):
         needs_plugin(self)
         outcome = run("--in-place", SELECT, plugin=True, fault="not_executed")
         self.assertRegex(outcome.out, r"0:FAILED \(tensor 3")
-        self.assertNotIn("0x5a5a5a5a", outcome.out)  # what a buffer of its own would hold
+        self.assertNotIn("0x5a5a5a5a", outcome.out)  # the content of a separate buffer
 
     def test_a_wrong_status_where_one_is_expected(self) -> None:
         invalid = "--in-shapes=0:4x5+1:4x5+2:4x5+3:5x4"

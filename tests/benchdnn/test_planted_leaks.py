@@ -1,4 +1,4 @@
-"""scripts/soak sees in seconds what a client loses, and what fails.
+"""scripts/soak notices planted leaks and failures of a client within seconds.
 
 Started by ctest: test_planted_leaks.py --lane LANE --faulty FILE --preload LIBS
 """

@@ -1,5 +1,5 @@
-// Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc); here those
-// declarations meet the real headers of a lane. It compiles, or the two have drifted apart.
+// Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc). This file
+// compiles only if those declarations match the real headers of a lane.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"

@@ -87,8 +87,8 @@ void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});
 float element(const tensors& memory, std::size_t id, std::size_t index);
 
-// Of a call, or of what oneDNN throws through its functions: a second compile of what it threw on
-// gets a std::future_error from its cache.
+// The status of a call, or of an exception that oneDNN throws through its functions. Compiling
+// again what oneDNN threw on gives a std::future_error from its cache.
 template <class Body>
 dnnl_status_t status_of(Body&& body) {
     try {

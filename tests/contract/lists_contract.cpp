@@ -1,6 +1,6 @@
-// The lists that a client gives to compile and execute may name what a partition makes itself, or
-// nothing of it: only the partition's own ports count, as with oneDNN, in every lane, with and
-// without the plugin.
+// The lists that a client passes to compile and execute may name inner tensors of a partition, or
+// unrelated ones. Only the partition's ports count, as in oneDNN; in every lane, with and without
+// the plugin.
 
 #include "cpp_client.hpp"
 
@@ -11,7 +11,7 @@
 namespace maskwise::contract {
 namespace {
 
-// Tensors with memory of their own, in the order of the client's list.
+// Tensors with separate memory, in the order of the client's list.
 struct entry {
     logical_tensor what;
     std::vector<float> memory;
@@ -33,7 +33,7 @@ entry mask(std::size_t id, const extents& shape) {
 
 using list = std::vector<entry>;
 
-// Each list is given to compile as a whole, and to execute without its last entries.
+// Compile gets each list as a whole; execute gets it without its last entries.
 void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0,
          std::size_t outputs_left_out = 0) {
     std::vector<logical_tensor> in, out;
@@ -57,7 +57,7 @@ void run(const partition& what, list& inputs, list& outputs, std::size_t left_ou
 constexpr std::size_t select_result = 3, result = 4, further = 99;
 const extents shape{4, 8};
 
-// A graph that is one partition where somebody makes one of it, and all that goes into it.
+// A graph that merging turns into one partition, and all its inputs.
 struct graph_case {
     bool is_one;
     std::vector<partition> partitions;

@@ -27,7 +27,7 @@ std::vector<partition> scale_select_soft_max(policy which = policy::fusion) {
         which);
 }
 
-// Of 33 scores.
+// 33 scores.
 std::vector<float> soft_max_of(std::vector<float> row) {
     float sum = 0;
     for (float& each : row) sum += each = std::exp(each);
@@ -137,7 +137,7 @@ std::vector<partition> select_soft_max() {
          soft_max(11, dense(3, shape), dense(4, shape))});
 }
 
-// Of other types than boolean oneDNN takes cond at compile, and any number but 0 is true.
+// At compile, oneDNN accepts a cond of other types than boolean, and any nonzero number is true.
 TEST(merge, takes_any_cond_that_onednn_takes) {
     if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
     const auto partitions = select_soft_max();
@@ -149,7 +149,7 @@ TEST(merge, takes_any_cond_that_onednn_takes) {
     EXPECT_EQ(memory.at(4), as_boolean.at(4));
 }
 
-// The client declares types when it adds operators. A merged partition has no other.
+// The client declares types when it adds operators. A merged partition uses only these.
 TEST(merge, refuses_other_types_than_declared) {
     if (!merges()) GTEST_SKIP() << "oneDNN alone has two partitions";
     const auto merged = select_soft_max();
@@ -170,7 +170,7 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
               dnnl_invalid_arguments);
 }
 
-// The scores and the result may share memory: the client is told so, and it holds.
+// The scores and the result may share memory: the client is told so, and it is true.
 TEST(merge, runs_in_place_where_it_says_so) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = scale_select_soft_max();

@@ -1,8 +1,8 @@
-// What a client gives to compile may differ from what it gave at add_op: shapes, ranks, layouts,
-// further tensors in the lists; types of a Select alone and of oneDNN's partitions. Merged
+// A client may pass other tensors to compile than to add_op: other shapes, ranks, layouts and
+// further tensors in the lists, and for single Selects and oneDNN's partitions other types. Merged
 // partitions and composites then do what oneDNN does with the operators, in every lane, with and
-// without the plugin. Where oneDNN has no kernel for a type on this CPU, what it is to run is
-// refused, and only that.
+// without the plugin. If oneDNN has no kernel for a type on this CPU, only the parts that need it
+// are refused.
 
 #include "cpp_client.hpp"
 
@@ -32,7 +32,7 @@ tensors run(const std::vector<partition>& partitions,
     return memory;
 }
 
-// Operators by what they are in every graph here.
+// Ids of the operators, the same in every graph here.
 constexpr std::size_t mat_mul_id = 9, select_id = 10, soft_max_id = 11;
 
 // A Select alone Maskwise runs in every type.
@@ -48,7 +48,7 @@ protected:
     }
 };
 
-// What is constant must still be there in the next execution.
+// Constants must still exist in the next execution.
 TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
     const logical_tensor constant{0, f32, shape, layout::strided, property::constant};
     auto chain = select_soft_max(dense(3, shape));
@@ -89,9 +89,9 @@ TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
         }
 }
 
-// No address depends on the stride of an extent of 1, but oneDNN reads the layout of a MatMul's
-// input from it, too, and multiplies what lies elsewhere: most often in a partition of its own.
-// It keeps that code for all strides that mean the same.
+// No address depends on the stride of an extent of 1. But oneDNN derives the layout of a MatMul's
+// input from it, too, and then multiplies the wrong elements, mostly in single-operator partitions.
+// It caches this code for all equivalent strides.
 TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
     const extents q{1, 2, 8, 17}, k{1, 2, 17, 24}, s{1, 2, 8, 24}, column{1, 2, 8, 1};
     const auto mask = dense(1, {1, 1, 8, 24}, boolean);
@@ -154,7 +154,7 @@ TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
     EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), (extents{8, 1}));
 }
 
-// Of the divisor nothing is known at add_op; at compile it makes the result larger than it was.
+// The divisor is unknown at add_op. At compile it enlarges the result.
 TEST_F(redescribed, an_operand_of_unknown_shape_may_be_the_largest) {
     const extents now{3, 4, 8};
     const auto memory = run(
@@ -182,7 +182,7 @@ TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
                     1.0F, 1e-5F);
 }
 
-// Columns that lie apart are nothing that rows can be run for.
+// Rows do not support columns that are not adjacent.
 TEST_F(redescribed, other_shapes_are_taken_where_rows_cannot_be_run) {
     const extents now{5, 8};
     const auto memory =
@@ -248,11 +248,11 @@ TEST_F(redescribed, what_the_partition_makes_is_not_read_from_the_list) {
                 {{dense(4, s), dst.data()}});
         EXPECT_EQ(dst, std::vector<float>(64, 0.0F));
     } catch (const dnnl::error& refused) {
-        EXPECT_EQ(refused.status, dnnl_invalid_arguments); // as some versions do
+        EXPECT_EQ(refused.status, dnnl_invalid_arguments); // some versions do this
     }
 }
 
-// What TypeCast hands on has the bits of bf16.
+// TypeCast passes on numbers that fit bf16.
 TEST_F(redescribed, values_between_have_their_tensors_types) {
     auto ops = select_soft_max(dense(0, shape, bf16));
     ops.push_back(make(12, kind::TypeCast, {dense(4, shape, bf16)}, dense(5, shape)));
@@ -343,7 +343,7 @@ bool is_compiled(const partition& each) {
     });
 }
 
-// oneDNN throws on a part of it, and compiles the whole where it has bf16. What it has thrown on
+// oneDNN throws on a part of it, but compiles the whole if it has bf16. Objects that it threw on
 // must outlive its cache's entry.
 TEST_F(redescribed, what_onednn_throws_on_stays_as_its_cache_knows_it) {
     static auto& kept = *new std::vector<std::vector<partition>>;

@@ -1,6 +1,6 @@
-// Extents and strides at the edges of 64 bits, given to compile in every lane, with the plugin: it
-// refuses them with a status, or runs in exactly the memory described. oneDNN alone has undefined
-// overflows there.
+// Extents and strides at the limits of 64 bits, passed to compile in every lane, with the plugin.
+// It refuses them with a status, or runs in exactly the memory described. oneDNN alone has
+// undefined overflows there.
 
 #include "cpp_client.hpp"
 #include "support/huge_sizes.hpp"
@@ -69,7 +69,7 @@ void execute_if_small(const dnnl::graph::compiled_partition& compiled,
     ++seen.executed;
 }
 
-// Select of ids 1 to 3 is 4; what the partition makes of that is `result`.
+// The Select of ids 1 to 3 is 4. The partition's output is `result`.
 void try_sizes(chance& random, const partition& what, std::size_t result, counts& seen) {
     extents shape;
     for (int rank = random.below(5); rank > 0; --rank) shape.push_back(random.extent());

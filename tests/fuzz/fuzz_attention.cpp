@@ -1,6 +1,6 @@
-// Attention: descriptions and operands of any kind, on each instruction set of this machine, in a
-// loop that calls in any order. What is served must agree with double precision and touch nothing
-// else; what is refused must be refused with an error.
+// Attention: any descriptions and operands, on each instruction set of this machine, in a loop with
+// any order of calls. Results must agree with double precision, and nothing else may be touched. A
+// refusal must be an error.
 
 #include "support/attention_case.hpp"
 #include "unit/attention/attention_targets.hpp"
@@ -52,8 +52,8 @@ std::string run(generator& random, const attention_case& what, const wanted_atte
            to_string(what);
 }
 
-// Puts a few things where they do not belong; mostly that breaks the description, now and then it
-// is another one.
+// Puts a few values in wrong places. Mostly that breaks the description; sometimes it is another
+// valid one.
 void spoil(generator& random, attention_desc& desc) {
     for (tensor_desc* operand : {&desc.query, &desc.key, &desc.value, &desc.cond, &desc.bias,
                                  &desc.dst, &desc.statistics}) {

@@ -85,7 +85,7 @@ void run(generator& random, const op_description& select, const compile_descript
     if (out.bytes[at] != wanted) fail("dst is wrong");
 }
 
-// Tells in the end how much was tried.
+// Prints at the end how much was tried.
 struct counter {
     long sequences = 0, graphs = 0, compiles = 0, executions = 0;
 

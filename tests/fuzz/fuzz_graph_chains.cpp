@@ -1,10 +1,10 @@
-// Graphs around a Select as they are merged or become composites, compiled with other shapes
-// and layouts than at add_op: what oneDNN alone takes the plugin takes, and both compute the same,
-// within bounds that follow from the operators.
+// Graphs around a Select that are merged or become composites, compiled with other shapes and
+// layouts than at add_op. The plugin must accept what oneDNN alone accepts, and both must compute
+// the same within bounds that follow from the operators.
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
-// A child runs the inputs. oneDNN alone ends it on some of them: then a program without the plugin,
-// which lies beside this one and has "_alone" after its name, must end, too, and another child
-// goes on.
+// A child process runs the inputs. On some of them oneDNN alone ends the process: then the program
+// without the plugin, in the same folder with "_alone" after its name, must end, too, and another
+// child continues.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/chain_check.hpp"
@@ -28,11 +28,11 @@ namespace {
 
 constexpr unsigned seconds_an_input = 120;
 constexpr int not_begun = 127;
-constexpr double most_ends = 0.01; // of the graphs: 3.12.1 alone ends on 0.3 to 0.6 %
+constexpr double most_ends = 0.01; // share of the graphs: 3.12.1 alone ends on 0.3 to 0.6 %
 
 struct program {
-    std::vector<std::string> command; // as it was begun, the loader's part of it, too
-    std::size_t own_arguments = 0;    // where the program's begin
+    std::vector<std::string> command; // the original command, including the loader's arguments
+    std::size_t own_arguments = 0;    // index of the program's first argument
     std::vector<const char*> files;
     unsigned long long count = 0, seed = 0;
 
@@ -43,7 +43,7 @@ struct program {
                                      : input_of_seed(seed + number - files.size());
     }
 
-    // What runs this input alone.
+    // The arguments that run this input alone.
     std::vector<std::string> arguments_of(unsigned long long number) const {
         if (number < files.size()) return {"0", "0", files[number]};
         return {"1", std::to_string(seed + number - files.size())};
@@ -61,12 +61,12 @@ program read_program(int argc, char** argv) {
     return options;
 }
 
-// Of the children, and read by their parent.
+// Written by the children, read by their parent.
 struct progress {
     tally counted;
     unsigned long long at = 0;
     volatile bool is_alone = false;
-    long ends = 0; // of oneDNN, without the plugin, too
+    long ends = 0; // times that oneDNN ended the process, without the plugin, too
 };
 
 void check(const std::vector<std::uint8_t>& input, progress& shared) {
@@ -115,7 +115,7 @@ std::string text_of(const std::vector<std::string>& words) {
     return text;
 }
 
-// Runs the rest in a child; false where the plugin is at fault.
+// Runs the rest in a child. Returns false if the plugin is at fault.
 bool run_in_child(const program& options, progress& shared) {
     const pid_t child = fork();
     if (child == 0) {
@@ -137,7 +137,7 @@ bool run_in_child(const program& options, progress& shared) {
     return false;
 }
 
-// What a run of many graphs must have come to, as shares of them.
+// Minimum shares of each outcome in a run of many graphs.
 struct expectation {
     const char* text;
     long seen;
@@ -167,7 +167,7 @@ std::vector<expectation> expectations(const progress& shared) {
             {"graphs run with host scalars", seen.with_scalars, scalars, 1}};
 }
 
-// Of few graphs no share is known.
+// A run of few graphs has no reliable shares.
 bool is_as_expected(const progress& shared, unsigned long long inputs) {
     constexpr unsigned long long many = 200;
     bool all = true;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """usage: fuzz_models.py onnxruntime|openvino|openvino_attention COUNT [SEED]
 
-Runs models of python/tests/generated_models.py, or sdpa_models.py, of the seeds from SEED
-(default 0) on, alone and with Maskwise. What runs alone must run with Maskwise and be equal: to the
-bit where nothing rounds, else within what displaced roundings make of it. Models run in child
-processes. Prints each difference with the command that shows it again, and what was claimed; fails
-on a difference.
+Runs models of python/tests/generated_models.py, or sdpa_models.py, for seeds from SEED (default 0)
+on, with and without Maskwise. A model that runs without Maskwise must run with it and have equal
+results: to the bit if nothing rounds, else within the effect of displaced roundings. Models run in
+child processes. Prints each difference with the command that reproduces it, and the claims. Fails
+if there is a difference.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Of each element that of the worst, since in one roundings may cancel by chance. A row of
-    which roundings decide whether it is finite, as its type has it, has none.
+    """The error of each element becomes that of the worst element, because roundings may cancel
+    by chance in one. Rows whose roundings decide whether they are finite have none.
     """
     exact, shaken = pair
     if exact is shaken:
@@ -67,7 +67,7 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         return f"{got.dtype} {got.shape}, wanted {wanted.dtype} {wanted.shape}"
     allowed: Array = np.full(wanted.shape, np.inf)
     is_lost: Array = np.zeros(wanted.shape, bool)
-    # Of what the model says wrongly of its shapes, stock may make another shape than NumPy.
+    # If the model describes its shapes wrongly, stock may compute another shape than NumPy.
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
@@ -129,7 +129,7 @@ def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> 
 def fault_of(
     got: list[Array] | str, wanted: Sequence[Array | None] | str, case: Case
 ) -> str | None:
-    """Of one run or more. Outputs that are wanted as none are not judged."""
+    """For one run or more. Outputs expected as None are not compared."""
     if isinstance(wanted, str):
         return None
     if isinstance(got, str):
@@ -158,8 +158,8 @@ def steady(outputs: list[Array] | str) -> list[Array | None] | str:
 
 
 def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | str:
-    """By IEEE: of a Softmax's row with positive infinity OpenVINO alone makes NaN at that place and
-    0 elsewhere, which IsNaN and a comparison behind it turn into numbers.
+    """IEEE rules for a SoftMax row with positive infinity. OpenVINO alone computes NaN at that
+    element and 0 elsewhere; a later IsNaN or comparison turns these into numbers.
     """
     if isinstance(wanted, str):
         return wanted
@@ -173,7 +173,7 @@ def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | 
 
 
 class Lines:
-    """What the process writes on standard error."""
+    """The process's output on standard error."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115, as long as the process
@@ -194,9 +194,9 @@ def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dic
 
 
 def changed_alone(case: Case) -> bytes:
-    """With a node that ONNX Runtime folds: after each change it infers shapes again, and what a
-    model says wrongly of one comes to another value each time, until there are none left or it is
-    refused. A claim is a change as well.
+    """Models with a node that ONNX Runtime folds. After each change it infers shapes again, and
+    a wrong shape in a model becomes another value each time, until none is left or the model is
+    refused. A claim is such a change, too.
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
@@ -229,7 +229,7 @@ class OnnxRuntime:
 
     def run(self, case: Case, seed: int, is_alone: bool, optimizes: bool = True) -> list[Array]:
         session = self.session(case, seed, is_alone or self.is_alone, optimizes)
-        # An output that stands in the graph twice is asked for once.
+        # An output that occurs twice in the graph is requested once.
         return [np.asarray(one) for one in session.run(list(case.outputs), case.feeds)]
 
     def check_seed(self, seed: int) -> dict[str, Any]:
@@ -254,12 +254,12 @@ class OnnxRuntime:
         return verdict
 
 
-# With one thread OpenVINO drops errors of run time, and nobody would see that Maskwise refuses.
+# With one thread, OpenVINO drops run-time errors, so a refusal by Maskwise would go unnoticed.
 OPENVINO = {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"}
 
 
 class OpenVino:
-    """Accelerated models: as they are, forced, cloned, and saved and read."""
+    """Accelerated models: unchanged, forced, cloned, and saved and read."""
 
     def __init__(self, is_alone: bool) -> None:
         os.environ["MASKWISE_VERBOSE"] = "1"
@@ -360,7 +360,7 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 
 
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
-    """Of each model that was begun; the last has no verdict where the process ended."""
+    """The verdict of each model that was begun. The last has none if the process ended."""
     with tempfile.NamedTemporaryFile("r") as output:
         given = (host, first, count, is_alone, output.name)
         process = multiprocessing.get_context("fork").Process(target=run_child, args=given)
@@ -377,7 +377,7 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
-    """Whether the model ends a process of its own, and one without Maskwise, too."""
+    """Whether the model ends a separate process, and one without Maskwise, too."""
     seed = dead["seed"]
     if run_batch(host, seed, 1)[0]["verdict"] != "died":
         dead["difference"] += f", only behind those from {first} on"

@@ -1,5 +1,5 @@
-// Planner and kernels: descriptors of any kind, for every instruction set of this machine. What the
-// planner takes must run as the reference does; what it refuses it must refuse with an error.
+// Planner and kernels: any descriptors, for every instruction set of this machine. If the planner
+// accepts them, the result must equal the reference's; a refusal must be an error.
 
 #include "support/case_generator.hpp"
 
@@ -20,8 +20,8 @@ std::int64_t odd_number(generator& random) {
     return odd[draw(random, 0, std::ssize(odd) - 1)];
 }
 
-// Puts a few numbers where they do not belong; mostly that breaks the case, now and then it is
-// another layout. In place both must have the same one, so dst gets a buffer of its own.
+// Puts a few numbers in wrong places. Mostly that breaks the case; sometimes it is another valid
+// layout. In place, both would need the same layout, so dst gets a separate buffer.
 void spoil(generator& random, select_case& layouts) {
     layouts.in_place = -1;
     for (view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {

@@ -5,8 +5,8 @@
 
 namespace maskwise::fuzz {
 
-// What a fuzz target is given where libFuzzer is not there. A file that cannot be read ends the
-// program with status 2.
+// Inputs for a fuzz target without libFuzzer. A file that cannot be read ends the program with
+// status 2.
 std::vector<std::uint8_t> input_of_file(const char* name);
 std::vector<std::uint8_t> input_of_seed(unsigned long long seed);
 

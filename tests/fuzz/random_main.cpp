@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-// What a failure is found again by: the seed to give with one input.
+// Reproduces a failure: the seed to pass with one input.
 unsigned long long current_seed = 0;
 
 constexpr int ends[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS};

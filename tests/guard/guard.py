@@ -1,9 +1,9 @@
-"""Compares what does not depend on the clock with what was recorded.
+"""Compares properties that do not depend on timing with recorded ones.
 
-guard.py plans PROGRAM FILE ARGUMENT...    plan lines: each must be as recorded
-guard.py instructions PROGRAM FILE         instructions that a kernel takes: within 3 %
-With --record as the first argument the file is written instead. What the program says is not there,
-an instruction set that the CPU lacks, is not compared.
+guard.py plans PROGRAM FILE ARGUMENT...    plan lines must equal the recorded ones
+guard.py instructions PROGRAM FILE         instruction counts of kernels, within 3 %
+With --record as the first argument, writes the file instead. Instruction sets that the CPU lacks
+are not compared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOLERANCE = 0.03  # the same compiler gives the same count; another minor version a slightly other
+# the same compiler gives the same count; another minor version may differ slightly
+TOLERANCE = 0.03
 
 
 def split_lines(text: str, separator: str) -> dict[str, str]:

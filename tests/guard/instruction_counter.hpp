@@ -2,9 +2,9 @@
 
 namespace maskwise::guard {
 
-// How many instructions this thread takes from start_counting to the call of stop_counting. The
-// processor traps after each of them, so every instruction set is counted, and a count is the same
-// whatever else the machine does.
+// Counts this thread's instructions from start_counting to the call of stop_counting. The processor
+// traps after each instruction, so every instruction set is counted, and the count does not depend
+// on what else the machine does.
 void start_counting();
 long stop_counting();
 

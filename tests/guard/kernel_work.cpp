@@ -1,6 +1,6 @@
-// Counts the instructions of a few kernels for AVX2 and AVX-512, which the test of instruction
-// counts compares with instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". Of an
-// instruction set that the CPU lacks there is one line, "# <instruction set> is not there".
+// Counts the instructions of a few kernels for AVX2 and AVX-512. The test of instruction counts
+// compares them with instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". If the
+// CPU lacks an instruction set, prints one line: "# <instruction set> is not there".
 
 #include "instruction_counter.hpp"
 
@@ -51,7 +51,7 @@ void run(isa target, const work& w) {
                            stride(w.key.src_1),
                            row_bytes};
     const select_fn kernel = find_kernel(kernel_table_for(target).selects, w.key).run;
-    kernel(tile); // what happens once is not counted
+    kernel(tile); // one-time work is not counted
     guard::start_counting();
     kernel(tile);
     const long taken = guard::stop_counting();

@@ -1,6 +1,6 @@
-// Prints the plan of every Select of the case set, each once: what the test of plans compares with
-// plans.txt. Types share a line if their plans differ in the kernel's width alone. Instruction set
-// and threshold are given, so that the lines are the same on any machine.
+// Prints the plan of every Select of the case set, each once. The test of plans compares them with
+// plans.txt. Types share a line if their plans differ only in the kernel's width. Instruction set
+// and threshold are fixed, so that all machines print the same lines.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"

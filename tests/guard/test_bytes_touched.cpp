@@ -1,5 +1,5 @@
-// What a Select reads and writes, counted while the shipped kernels run: a side that the mask does
-// not need is not read, dst that does not change is not written, and nothing is copied aside.
+// Counts what a Select reads and writes while the shipped kernels run. A source that the mask does
+// not need is not read, a dst that does not change is not written, and nothing is copied elsewhere.
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t rows = 32;
 const auto page = static_cast<std::int64_t>(watched_buffer::page_bytes());
-const std::int64_t columns = page; // of 4 bytes: a row is four pages
+const std::int64_t columns = page; // 4-byte elements: a row is four pages
 constexpr std::int64_t always_stream = 0, never_stream = std::int64_t{1} << 40;
 
 struct touched {
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(targets, bytes_touched, testing::ValuesIn(vector_target
                                                                                    : "_plain");
                          });
 
-// Stands in for a kernel and counts what it is asked to do.
+// Replaces a kernel and counts its calls.
 struct tile_count {
     std::int64_t elements = 0;
     const std::byte* lowest_cond = nullptr;

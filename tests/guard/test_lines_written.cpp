@@ -19,7 +19,7 @@ TEST(written_bytes, are_those_of_the_lines_that_are_stored_to_changed_or_not) {
     const auto bytes = static_cast<std::int64_t>(2 * watched_buffer::page_bytes());
     auto* const at = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
     const auto store = [at, bytes] {
-        at[0] = 0; // what is there already
+        at[0] = 0; // the current content
         at[1] = 1;
         at[8] = at[9]; // the second line
         at[bytes / 8 - 1] = 1;

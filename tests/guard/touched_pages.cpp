@@ -38,7 +38,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
         mprotect(begin + index * page(), page(), PROT_READ | PROT_WRITE);
         return;
     }
-    // A real fault: whoever handled it before handles it when the instruction runs again.
+    // A real fault: the previous handler gets it when the instruction runs again.
     sigaction(number, &previous, nullptr);
     (void)context;
 }

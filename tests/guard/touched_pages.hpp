@@ -7,8 +7,8 @@
 
 namespace maskwise::guard {
 
-// A buffer that notes which of its pages are read or written, by taking them away and giving each
-// back at its first fault. Counts what kernels touch as they are shipped, on every instruction set.
+// A buffer that records which of its pages are read or written: pages are protected, and
+// unprotected at their first fault. Counts what shipped kernels touch, on every instruction set.
 class watched_buffer {
 public:
     enum class watch { reads_and_writes, writes };
@@ -28,7 +28,7 @@ public:
 private:
     std::byte* data_ = nullptr;
     std::size_t pages_ = 0;
-    std::unique_ptr<std::atomic<bool>[]> touched_; // of each page
+    std::unique_ptr<std::atomic<bool>[]> touched_; // for each page
 };
 
 } // namespace maskwise::guard

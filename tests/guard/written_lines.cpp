@@ -1,5 +1,5 @@
-// The memory is read-only meanwhile: each store faults, is noted, and is let through alone, since
-// the processor traps after it.
+// The memory is read-only during the call. Each store faults, is recorded and then executed alone,
+// because the processor traps after it.
 
 #include "written_lines.hpp"
 

@@ -14,15 +14,15 @@
 
 namespace maskwise {
 
-// Products of bf16 by tiles, as AMX computes them: sum += a * b. Denormals count as zeros, read or
-// made, as in the instruction.
+// AMX's product of bf16 tiles: sum += a * b. Denormal inputs and results count as zeros, as in the
+// instruction.
 namespace tile_arithmetic {
 
 inline float without_denormals(float value) {
     return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
 }
 
-// To nearest even. What is still below the least normal number with an exponent of any size is 0.
+// Rounds to nearest even. A result below the smallest normal number becomes 0.
 inline float rounded(double value) {
     constexpr float least = std::numeric_limits<float>::min();
     if (!(std::abs(value) < static_cast<double>(least))) return static_cast<float>(value);
@@ -35,8 +35,8 @@ inline float add(float a, float b) {
     return rounded(double{without_denormals(a)} + double{without_denormals(b)});
 }
 
-// One rounding, as the product fits f64: so does the sum, unless the numbers are 2^29 apart, and
-// then the larger one is the result.
+// Rounds once. The product fits f64, and so does the sum, unless the numbers are 2^29 apart: then
+// the larger one is the result.
 inline float multiply_add(float a, float b, float sum) {
     const double product = double{without_denormals(a)} * double{without_denormals(b)};
     return rounded(product + double{without_denormals(sum)});
@@ -111,7 +111,7 @@ private:
         return std::bit_cast<float>(std::bit_cast<std::uint32_t>(pair) & 0xFFFF0000U);
     }
 
-    // The sum of each half of the pairs by itself, in order, then that of both.
+    // Sums each half of the pairs separately, in order, then adds the two sums.
     static float dot(const float* a, const float* b) {
         float even = 0, odd = 0;
         for (std::size_t k = 0; k < tile_pairs; ++k, b += Columns) {

@@ -51,7 +51,7 @@ struct bf16_matrix {
     guarded_buffer memory;
 };
 
-// A product of pairs of a panel of so many lanes.
+// A product of pairs for one panel.
 struct product_case {
     std::int64_t rows, steps, queries, panel;
     bf16_matrix a, b; // b: pairs of each query
@@ -83,7 +83,8 @@ struct product_case {
     }
 
     float sum(std::int64_t row, std::int64_t query) const { return get(c, row * panel + query); }
-    // Of the sums before the product: what theirs begins with, and what becomes of it in the end.
+    // Handling of the sums from before the product: the start value of the new sum, and the result
+    // with the old sum times the factor.
     float first_sum(std::int64_t row, std::int64_t query) const {
         return accumulates ? sum(row, query) : 0;
     }

@@ -79,8 +79,8 @@ struct pack_job : pack_layout {
         buffer_group_bytes = 0;
     }
 
-    // One window for every run of up to 16 bytes that lies side by side, where there are few
-    // enough. The last ones end after the items.
+    // One window for each group of adjacent runs of up to 16 bytes, if there are few enough groups.
+    // The last windows end after the items.
     void place_windows() {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;
@@ -152,7 +152,8 @@ struct pack_job : pack_layout {
 
     pack_key key;
     bool transposes = false;
-    std::int64_t first_bytes = 0; // of item 0 in the strided memory: others may lie before it
+    // offset of item 0 in the strided memory; other items may precede it
+    std::int64_t first_bytes = 0;
     std::int64_t strided_bytes, buffer_bytes;
 
     struct window_register {

@@ -1,5 +1,5 @@
-// Products of pairs of bf16: on ARM to the bit, as BFDOT is defined; elsewhere, and where they are
-// not added in the order of steps, within what roundings may lose.
+// Products of bf16 pairs. On ARM they match the definition of BFDOT to the bit. On other CPUs, and
+// if steps are added in another order, they match within rounding errors.
 
 #include "product_case.hpp"
 
@@ -46,7 +46,7 @@ wanted_sum expected(const product_case& what, std::int64_t row, std::int64_t que
     return {what.with_factor(sum, row, query), size};
 }
 
-// What overflows in one order may not in another.
+// One order of additions may overflow where another does not.
 bool is_near(float found, const wanted_sum& wanted, std::int64_t steps) {
     if (!(wanted.size < 1e30F)) return true;
     return std::abs(found - wanted.value) <=
@@ -62,7 +62,7 @@ void expect_product(const kernel_table& table, generator& random) {
     panel_product product = what.product();
     guarded_buffer by_steps(static_cast<std::size_t>(what.rows * what.steps * 4),
                             guarded_buffer::edge::back);
-    if (one_in(random, 2)) { // as load_pairs leaves values
+    if (one_in(random, 2)) { // the layout that load_pairs produces
         for (std::int64_t row = 0; row < what.rows; ++row)
             for (std::int64_t k = 0; k < what.steps; ++k)
                 std::memcpy(by_steps.data() + (k * what.rows + row) * 4,

@@ -1,5 +1,5 @@
-// Weights of bf16 against exp in f64: every float from -104 to 0 in the long run, which
-// MASKWISE_EXHAUSTIVE=1 asks for; else every 509th.
+// bf16 weights against exp in f64. With MASKWISE_EXHAUSTIVE=1: every float from -104 to 0, else
+// every 509th.
 
 #include "kernel/kernel_table.hpp"
 

@@ -1,5 +1,5 @@
-// States of panels lie side by side, those of row tiles that different threads finish: what joins
-// and stores one may not touch what lies after its last column, not even to read.
+// States of panels are adjacent in memory, and different threads finish those of one row tile. So
+// merging or storing a state must not touch memory after its last column, not even to read it.
 
 #include "kernel/kernel_table.hpp"
 #include "support/guarded_buffer.hpp"
@@ -71,7 +71,7 @@ TEST(panel_states, end_with_their_last_column) {
     });
 }
 
-// Of some queries only, whatever the sums of the others are.
+// Only some queries are merged; the sums of the others do not matter.
 void expect_joined_sums(const attention_kernels& kernels, std::int64_t first, std::int64_t last,
                         std::int64_t columns, bool has_factor) {
     const std::int64_t panel = kernels.panel();

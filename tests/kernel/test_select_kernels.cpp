@@ -136,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels,
 
 class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {};
 
-// Elements lie anywhere in each source's row; those that cond does not select after its last page.
+// Elements are anywhere in each source's row. Elements that cond does not select are past the last
+// page.
 TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);
@@ -176,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels,
                          ::testing::ValuesIn(cases_of(&kernel_table::picks)),
                          [](const auto& parameter) { return parameter.param.name(); });
 
-// The line is for whoever reads the log: a machine tests what it has.
+// Printed for the log: a machine tests only the instruction sets that it has.
 TEST(kernel_table, is_there_for_every_instruction_set_of_this_machine) {
     const auto supported = supported_isas(native_cpu());
     std::string run, left;

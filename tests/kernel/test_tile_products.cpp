@@ -1,5 +1,5 @@
-// Products of bf16 by tiles: the instruction in C++ against numbers worked out by hand, and the
-// kernels that are made of it, or of the instruction itself, against its definition.
+// Products of bf16 tiles. The instruction in C++ is compared with numbers computed by hand. The
+// kernels, on that C++ or on the real instruction, are compared with its definition.
 
 #include "kernel/emulated_tables.hpp"
 #include "kernel/emulated_tiles.hpp"
@@ -81,13 +81,13 @@ TEST(emulated_tiles, pass_nan_and_infinity_on) {
     EXPECT_EQ(product(0, {-infinity}, {2}), -infinity);
 }
 
-// As on a CPU, where that is an illegal instruction.
+// Simulates a CPU on which this is an illegal instruction.
 TEST(emulated_tiles_DeathTest, end_a_process_that_did_not_configure_them) {
     emulated_tiles<4> tiles;
     EXPECT_DEATH(tiles.zero<0>(), "");
 }
 
-// What the kernels of tiles are tested with: where they run, and how many queries a panel has.
+// The kernels under test: where they run, and the number of queries in a panel.
 std::vector<const kernel_table*> tile_tables() {
     std::vector<const kernel_table*> tables;
     for (const kernel_table& table : emulated_tables()) tables.push_back(&table);
@@ -141,7 +141,7 @@ TEST(tile_products, are_those_of_the_instruction) {
 
 #if defined(__x86_64__)
 
-// The instructions themselves, where the CPU has what is around them.
+// The real instructions, if the CPU has them.
 TEST(tile_products, are_those_of_the_instructions_that_trap) {
     const auto supported = supported_isas(native_cpu());
     if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512, and no AMX";

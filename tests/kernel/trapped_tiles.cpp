@@ -27,8 +27,8 @@ struct sigaction before;
     std::abort();
 }
 
-// The parts of an instruction with a prefix of three bytes; its memory operand as an address and
-// what is added to that for each row.
+// The parts of an instruction with a three-byte prefix. Its memory operand is an address and a
+// stride per row.
 struct instruction {
     unsigned opcode, prefix, reg, rm, third;
     bool has_memory, has_index;

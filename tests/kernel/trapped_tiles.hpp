@@ -4,9 +4,9 @@
 
 namespace maskwise::test {
 
-// As long as one lives, this CPU has AMX's tiles of bf16: an illegal instruction that is one of
-// theirs is decoded and computed, as Intel's manual says; any other, and any that the manual
-// forbids, ends the process. x86 only, one at a time, for one thread.
+// While an object lives, this CPU has AMX's bf16 tiles: the handler of illegal instructions decodes
+// and computes AMX instructions by Intel's manual. Any other illegal instruction, and any that the
+// manual forbids, ends the process. x86 only; one object at a time, for one thread.
 class trapped_tiles {
 public:
     trapped_tiles();

@@ -1,5 +1,5 @@
-// Compiled by test_abi.py against the real headers of ONNX Runtime: what integrations/onnxruntime
-// declares must be what they declare.
+// test_abi.py compiles this against ONNX Runtime's headers: the declarations of
+// integrations/onnxruntime must match them.
 #include <onnxruntime_c_api.h>
 
 #define MASKWISE_REAL_ONNXRUNTIME

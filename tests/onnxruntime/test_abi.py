@@ -1,4 +1,4 @@
-"""What integrations/onnxruntime declares of ONNX Runtime, against its headers, by a compiler."""
+"""The declarations in integrations/onnxruntime match ONNX Runtime's headers: a compiler checks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Debian's packages, as far as they can be judged without root and network.
+"""Debian packages, as far as they can be tested without root and network.
 
-They are made from the build, their fields and files compared with what is promised, and unpacked
-side by side. Against that folder a client is built by pkg-config and by CMake, and from it
-maskwise-bench runs a batch in each oneDNN given, behind the plugin.
+Builds the packages, checks their fields and files, and unpacks them into one folder. Builds a
+client against that folder by pkg-config and by CMake. Runs a batch with its maskwise-bench and the
+plugin in each given oneDNN.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ find_package(maskwise REQUIRED)
 add_executable(client client.cpp)
 target_link_libraries(client PRIVATE maskwise::maskwise)
 """
-# Nothing else: what is in one release of Debian only, such as libfmt9, must not be among them.
+# Nothing else: libraries that only one release of Debian has, such as libfmt9, must not be listed.
 NEEDED = {"libc6", "libgcc-s1", "libstdc++6", "libtbb12"}
 FILES = {
     "maskwise": [

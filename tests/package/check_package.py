@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""A stranger's way: install into a new prefix, build examples/ against it elsewhere, run it.
+"""A new user's steps: install into a new prefix, build examples/ against it elsewhere, run it.
 
 The example must print the same result with the plugin by link order and by LD_PRELOAD, and the
-plugin must say that it claimed the Select; the example of the C++ API prints the results of the
-dialects' specifications. What README and docs/ say to write into a CMakeLists.txt is taken as it
-stands. What is installed, that it is nothing else, and that nothing of it names the build tree, is
-checked, too.
+plugin must report that it claimed the Select. The example of the C++ API prints the results of the
+dialects' specifications. The CMakeLists.txt has the literal lines of README and docs/. The
+installed files are checked, too: exactly the expected ones, and none names the build tree.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def install(build: Path, prefix: Path) -> None:
 
 
 def openvino_package() -> list[Path]:
-    """What the build takes, where scripts/setup --python has been."""
+    """What the build includes if scripts/setup --python has run."""
     pattern = ".deps/python/lib/python3*/site-packages/openvino/cmake"
     return list(ROOT.glob(pattern))
 
@@ -116,7 +115,7 @@ def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
 
 
 def snippets() -> list[str]:
-    """What the documents write for a program that calls oneDNN."""
+    """The documents' lines for a program that calls oneDNN."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     blocks = re.findall(r"^```cmake\n(.*?)^```", "\n".join(map(Path.read_text, pages)), re.M | re.S)
     return [block for block in blocks if "maskwise::onednn" in block]

@@ -11,7 +11,7 @@ TYPES = {"f32": np.float32, "f16": np.float16}
 
 
 def names(kind: str) -> dict[str, Any]:
-    """NumPy alone has no bfloat16: then the pages run in float32."""
+    """NumPy alone has no bfloat16, so the pages run in float32."""
     random, dtype = np.random.default_rng(51), TYPES.get(kind, np.float32)
 
     def draw(*shape: int) -> Any:

@@ -13,7 +13,7 @@ SHAPE = [2, 4, 128, 32]
 
 
 def attention(kind: str) -> ov.Model:
-    """Between conversions, since NumPy alone has no bfloat16."""
+    """Between conversions, because NumPy alone has no bfloat16."""
     inputs = [ops.parameter(SHAPE, ov.Type.f32) for _ in "qkv"]
     mask = ops.parameter([128, 128], ov.Type.boolean)
     q, k, v = (ops.convert(one, kind) for one in inputs)

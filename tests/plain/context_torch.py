@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NEAR = {torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float16: 5e-3}
-torch_attention = scaled_dot_product_attention  # as it is before anything is installed
+torch_attention = scaled_dot_product_attention  # the original, before anything is installed
 
 
 def names(kind: str) -> dict[str, Any]:

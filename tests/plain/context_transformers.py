@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 
-# Before transformers 5 BERT has attention of its own.
+# Before transformers 5, BERT has its own attention.
 def names(kind: str) -> dict[str, Any]:
     names = context_torch.names(kind)
     folder = Path("model").resolve()

@@ -1,11 +1,11 @@
-"""Runs the code blocks of a page as a reader would, in the environment that this Python is of.
+"""Runs the code blocks of a page as a reader would, in the environment of this Python.
 
 usage: page.py CONTEXT TYPE PAGE...
 
-CONTEXT names a file beside this one, context_CONTEXT.py: what the blocks use and do not make
-(`names`), and what shall hold afterwards (`check`). Blocks of a page are one program, line for line
-as written; those in `sh` are given to bash. A block is left out if it needs what this environment
-does not have, or is among OTHERS.
+CONTEXT names a file in this folder, context_CONTEXT.py. It has the names that the blocks use but do
+not define (`names`), and the conditions that must hold afterwards (`check`). All blocks of a page
+are one program, exactly as written; `sh` blocks run in bash. A block is left out if this
+environment lacks something that it needs, or if it is in OTHERS.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# Blocks that no plain environment runs, by what they have in them, each with the reason.
+# Blocks that no plain environment runs, by a text in them, each with the reason.
 OTHERS = {
     "sentence_transformers": "a package of its own",
     "scripts/": "of a clone, which CI runs",
@@ -41,7 +41,7 @@ BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 
 
 def blocks_of(page: str) -> list[tuple[int, str, str]]:
-    """Of each block the line that it begins at, its language and text."""
+    """For each block: its first line, language and text."""
     text = (ROOT / page).read_text()
     blocks = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in blocks]
@@ -51,7 +51,7 @@ def is_left_out(block: str, context: str) -> bool:
     wanted = {WANTED[word] for word in re.findall(r"maskwise\.\w+", block) if word in WANTED}
     lacking = [name for name in wanted if importlib.util.find_spec(name) is None]
     is_other = any(word in block for word in OTHERS)
-    # A context makes the models of its own framework only.
+    # A context creates only the models of its framework.
     return is_other or bool(lacking) or bool(wanted - {"torch", context})
 
 

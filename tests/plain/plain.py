@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What users have: the wheel and one framework alone, and the pages' own lines, as written.
+"""The environment of a user: the wheel and one framework, and the lines of the pages as written.
 
 usage: scripts/plain [--short] [--wheels FOLDER] [ENVIRONMENT...]
 
-Each environment is made anew below build/plain of the pins in ENVIRONMENT.txt; the wheel comes by
-README's own `pip install` from FOLDER (default dist/, of scripts/wheels). page.py runs the pages,
-once for each type. --short: the newest versions only.
+Creates each environment below build/plain from the pins in ENVIRONMENT.txt. Installs the wheel by
+README's `pip install` from FOLDER (default dist/, which scripts/wheels fills). page.py runs the
+pages, once for each type. --short: only the newest versions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def make(environment: Environment, folder: Path) -> Path:
 
 
 def save_model(path: Path, kind: str) -> None:
-    """model.onnx of docs/onnxruntime.md: attention; in bf16, which has no MatMul, a Where alone."""
+    """model.onnx of docs/onnxruntime.md: attention. In bf16, for which there is no MatMul, a
+    Where.
+    """
     element, shape = ONNX_TYPES[kind], [2, 4, 128, 32]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "qkv"]
     inputs.append(helper.make_tensor_value_info("mask", TensorProto.BOOL, [128, 128]))
@@ -124,7 +126,7 @@ def save_model(path: Path, kind: str) -> None:
 
 
 def place(folder: Path, wheels: Path, kind: str) -> Path:
-    """Where a reader stands: with the wheels, a model and a program."""
+    """A reader's folder: the wheels, a model and a program."""
     folder.mkdir()
     (folder / "dist").symlink_to(wheels.resolve())
     program = folder / "your-program"

@@ -1,5 +1,5 @@
-// A fault in a library that Python opens, as it opens those of integrations/: a sanitizer that says
-// nothing of it would say nothing of them.
+// A fault in a library that Python opens like those of integrations/. A sanitizer that does not
+// report it would not report theirs.
 #include <memory>
 #include <thread>
 

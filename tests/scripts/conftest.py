@@ -1,4 +1,4 @@
-"""Lets the tests import what they test: programs, which stand alone and are no package."""
+"""Lets tests import the programs under test, which are not a package."""
 
 import json
 import os

@@ -85,7 +85,7 @@ def notes(copy: float = 1.0, memory: int = 0) -> dict[str, Any]:
 def end_of_a_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noted: dict[str, Any], *arguments: str
 ) -> int:
-    """Of scripts/bench, with everything measured already."""
+    """Runs scripts/bench with all measurements already present."""
     rows = list(rows_of(row_of("onednn", 900.0)).values())
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
     monkeypatch.setattr(bench, "run_suite", lambda *_: rows)

@@ -1,4 +1,4 @@
-"""The attention suite compares every answer and knows its own noise."""
+"""The attention suite compares every result and accounts for its noise."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The comparison of instruction sets tells what is slower than a lesser one, twice."""
+"""The comparison of instruction sets reports cases that are slower than on a lesser set, twice."""
 
 from unittest.mock import MagicMock
 

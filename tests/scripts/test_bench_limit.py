@@ -12,8 +12,9 @@ WARM = 10e-3
 
 
 class Machine:
-    """Two threads, and a memory that is twice as slow for some tenths of a second now and then. A
-    thread that slept comes late for 8 ms. Counts as bench_limit does (take_samples)."""
+    """Simulates two threads and a memory that is sometimes twice as slow for some tenths of a
+    second. A thread that slept is late for 8 ms. Counts like bench_limit (take_samples).
+    """
 
     def __init__(self, seed: int, call_seconds: float) -> None:
         self.draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A planted violation of each rule of scripts/layers.txt is found, and what it allows passes."""
+"""A planted violation of each rule of scripts/layers.txt is found, and allowed includes pass."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whose lines are counted, and what is said of them."""
+"""Which lines are counted, and how they are reported."""
 
 import coverage
 import pytest

@@ -1,4 +1,4 @@
-"""What an archive of scripts/field_kit does on another machine, by stages in place of its own."""
+"""An archive of scripts/field_kit on another machine, with test stages instead of its own."""
 
 import json
 import sys

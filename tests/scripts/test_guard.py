@@ -1,4 +1,4 @@
-"""The guard of instruction counts compares what the CPU has, and tells what changed."""
+"""The guard of instruction counts compares the CPU's instruction sets and reports changes."""
 
 from pathlib import Path
 

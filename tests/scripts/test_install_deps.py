@@ -16,7 +16,7 @@ def deps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pins(text: str = "a==1\n") -> Pins:
-    """Of a file lane.txt, which is gone when it was read."""
+    """Parses the text of a lane.txt, which is deleted afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lane.txt")
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""Which faults are planted where, and what counts as noticed."""
+"""Which faults are planted where, and when a fault counts as noticed."""
 
 import re
 from pathlib import Path

@@ -4,7 +4,7 @@ from random import Random
 
 import compare_overhead as overhead
 
-BOUND = 3000.0  # of 100 microseconds alone
+BOUND = 3000.0  # share of 100 microseconds alone
 
 
 def judged(added: list[float]) -> tuple[bool | None, int]:

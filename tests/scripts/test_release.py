@@ -1,4 +1,4 @@
-"""Checksums, SBOM and what a wheel may need."""
+"""Checksums, SBOM and the requirements that a wheel may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a case of Select, against a walk over its elements, one by one."""
+"""The data of a Select case, compared with a walk over its elements."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,6 @@
-"""The summary counts every case of a program and says why one was skipped; it fails when a case
-failed, when a lane was empty, when a report is missing and when nothing ran."""
+"""The summary counts every case of a program and each reason to skip. It fails if a case failed,
+a lane was empty, a report is missing or nothing ran.
+"""
 
 import json
 import sys

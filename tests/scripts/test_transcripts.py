@@ -1,4 +1,4 @@
-"""A listed difference states what the plugin answers."""
+"""A listed difference states the plugin's result."""
 
 from pathlib import Path
 

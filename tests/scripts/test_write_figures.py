@@ -45,7 +45,7 @@ def put_pictures(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository of which each document has every table, from results of its first commit."""
+    """A repository whose documents have every table, from results of its first commit."""
     monkeypatch.setattr(write_figures, "cpu_class", lambda: CLASS)
     monkeypatch.setattr(write_figures, "PARTS", {})
     git(tmp_path, "init", "--quiet")
@@ -148,7 +148,7 @@ def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[s
 def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(30):
         commit_change(root, "src/plan/b")
-        commit_change(root, "src/graph/c")  # counts for nothing
+        commit_change(root, "src/graph/c")  # does not count
     assert write(root, check=True) == 0
     newest = commit_change(root, "src/exec/d")
     assert write(root, check=True) == 1

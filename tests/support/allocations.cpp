@@ -1,4 +1,5 @@
-// A file of its own: where new and its use meet in one, the compiler takes free() for a mismatch.
+// A separate file: if operator new and its use are in one file, the compiler reports free() as a
+// mismatch.
 #include "support/allocations.hpp"
 
 #include <atomic>
@@ -8,7 +9,7 @@
 namespace {
 std::atomic<std::int64_t> count{0}, living{0};
 std::atomic<std::size_t> failing{0};
-std::atomic<std::int64_t> until_failure{-1}; // below 0: none is to fail
+std::atomic<std::int64_t> until_failure{-1}; // below 0: no allocation fails
 std::atomic<bool> fails_onwards{false}, has_failed{false};
 
 bool must_fail() {
@@ -63,7 +64,7 @@ void operator delete(void* address, std::size_t) noexcept {
     release(address);
 }
 
-// As in libstdc++, where sanitizers would have an operator of their own.
+// Like libstdc++, which sanitizers would replace by their operator.
 void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }

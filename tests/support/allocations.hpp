@@ -9,10 +9,11 @@ namespace maskwise::test {
 // How often it was called so far.
 std::int64_t allocations();
 
-// From now on those of so many bytes fail; 0: none.
+// From now on, allocations of `bytes` bytes fail; 0: none fails.
 void fail_allocations_of(std::size_t bytes);
 
-// Of the next ones, one fails: the first is number 0. With `onwards` all after it fail as well.
+// One of the next allocations fails; the first is number 0. With `onwards`, all later ones fail,
+// too.
 void fail_allocation(std::int64_t number, bool onwards);
 // None fails any more. Returns whether one did.
 bool stop_failing();

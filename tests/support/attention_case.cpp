@@ -28,7 +28,7 @@ grid grid_of(const attention_tensor& tensor) {
     return {tensor.at.extents, tensor.values};
 }
 
-// Where queries are grouped, heads that share one of b's stand in a dimension of their own.
+// For grouped queries, heads that share one head of b get a separate dimension.
 grid multiply_heads(const attention_case& problem, grid a, grid b, bool transposes_b,
                     double negligible = -1) {
     if (!problem.desc.grouped_queries)
@@ -59,7 +59,7 @@ void keep_by_rules(const attention_case& problem, const extent_list& extents, gr
             kept.values[static_cast<std::size_t>(i)] = 0;
 }
 
-// Of each score: not 0 where the boundary, rules and cond keep it.
+// For each score: not 0 if the boundary, the rules and cond keep it.
 grid kept_places(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
     const std::size_t row_axis = extents.size() - 2;
@@ -135,13 +135,13 @@ double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_
     return statistics;
 }
 
-// What a sum of f32 may lose in a row of scores of these sizes, and so in the logarithms of its
-// weights.
+// The error that f32 sums may have in a row of scores of these sizes, and so in the logarithm of
+// the sum of weights.
 double score_error(const attention_case& problem, std::span<const double> sizes) {
     double largest = 0;
     for (const double size : sizes) largest = std::max(largest, size);
     const auto depth = static_cast<double>(problem.key.at.extents.back());
-    // Equal weights are all rounded to one side where they are added one by one, as in a tile.
+    // Equal weights that are added one by one, as in a tile, are all rounded in the same direction.
     const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
     return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
 }
@@ -218,12 +218,12 @@ wanted_attention expected(const attention_case& problem) {
     wanted.dst = multiply_heads(problem, scores, value, false, 0).values;
     for (double& each : value.values) each = std::abs(each);
     wanted.dst_error = multiply_heads(problem, scores, value, false, 0).values;
-    // Products of bf16 take weights that are rounded to it. Equal values of all keys, added one by
-    // one, are rounded to one side as well.
+    // Products of bf16 use weights rounded to bf16. Equal values of all keys that are added one by
+    // one are rounded in the same direction, too.
     const double rounded = problem.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);
     const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
-    // A weight below 2^-126 may be 0; beside a sink there may be no larger one.
+    // A weight below 2^-126 may be 0. Next to a sink, there may be no larger weight.
     const double least = problem.sinks.exists() ? 1e-36 : 0;
     for (std::size_t i = 0; i < wanted.dst_error.size(); ++i)
         wanted.dst_error[i] =
@@ -282,7 +282,8 @@ std::string compare_numbers(const char* name, const attention_tensor& got,
     return "";
 }
 
-// `before` with the tensor's elements as they are now is the memory as it is now.
+// Whether only the tensor's elements changed: `before` with the current elements must equal the
+// current memory.
 bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte>& before) {
     const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
     for_each_element(tensor.at, [&](const std::byte* at) {

@@ -40,7 +40,7 @@ struct attention_tensor {
 
     bool exists() const { return type != data_type::undef; }
     tensor_desc desc() const;
-    // Gives the elements these values, rounded to the type; `values` become what is read back.
+    // Sets the elements to these values, rounded to the type. `values` become the rounded values.
     void fill(const std::vector<double>& wanted);
     std::vector<double> read() const;
 };
@@ -58,13 +58,14 @@ struct attention_case {
 
 struct wanted_attention {
     std::vector<double> dst, statistics;
-    // How far sums of f32 may be off: a few units in the last place of what they add up.
+    // The error bound of f32 sums: a few units in the last place of the sum of absolute values.
     std::vector<double> dst_error, statistics_error;
 };
 
 // The definition, in double precision.
 wanted_attention expected(const attention_case& what);
-// Of each key, whether any row of any head keeps it; by rules and the boundary, or also by cond.
+// For each key: whether any row of any head keeps it, by the rules and the boundary, and optionally
+// by cond.
 std::vector<bool> kept_keys(const attention_case& what, bool by_cond);
 
 // any: permuted, backward and with gaps; repeated: also with strides of 0, for inputs; turned:
@@ -90,8 +91,8 @@ void set_cond(attention_case& what, const extent_list& extents, const std::vecto
 using input_memory = std::vector<std::vector<std::byte>>;
 input_memory copy_inputs(const attention_case& what);
 
-// Compares dst and statistics with what is expected, and that nothing around their elements was
-// written since `before`.
+// Compares dst and statistics with the expected ones, and checks that nothing around their elements
+// changed since `before`.
 struct output_memory {
     std::vector<std::byte> dst, statistics;
     friend bool operator==(const output_memory&, const output_memory&) = default;

@@ -70,7 +70,7 @@ std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elemen
     return extents;
 }
 
-// Strides without overlap: dimensions in random or given order, forwards or backwards, with or
+// Strides without overlap: dimensions in random or row-major order, forwards or backwards, with or
 // without padding.
 void lay_out(generator& random, view& operand, std::int64_t width) {
     const std::size_t rank = operand.extents.size();
@@ -78,7 +78,7 @@ void lay_out(generator& random, view& operand, std::int64_t width) {
     std::iota(order.rbegin(), order.rend(), std::size_t{0});
     if (one_in(random, 3)) std::shuffle(order.begin(), order.end(), random);
     const bool padded = one_in(random, 3);
-    // Fields of a structure need not be a whole number of elements apart.
+    // Fields of a structure may be a fraction of an element apart.
     const std::int64_t unit = one_in(random, 4) ? 1 : width;
     std::int64_t stride = width * (one_in(random, 12) ? draw(random, 2, 3) : 1);
     operand.strides_bytes.assign(rank, 0);

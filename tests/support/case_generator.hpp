@@ -11,8 +11,8 @@
 
 namespace maskwise::test {
 
-// Where the draws of a case come from: random numbers of a seed, or a fuzzer's bytes while they
-// last and random numbers after them.
+// The source of a case's random decisions: a fuzzer's bytes while they last, else random numbers of
+// a seed.
 class generator {
 public:
     using result_type = std::uint64_t;
@@ -36,7 +36,7 @@ private:
 // A whole number of [least, most].
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);
 bool one_in(generator& random, int n);
-double draw_number(generator& random, double least, double end); // of [least, end)
+double draw_number(generator& random, double least, double end); // in [least, end)
 
 // The seed of this run: MASKWISE_TEST_SEED, or a fixed number.
 std::uint64_t base_seed();
@@ -53,14 +53,15 @@ struct select_case {
 // dst, now and then none.
 select_case make_case(generator& random, std::int64_t most_elements);
 
-// The pieces it is made of. draw_shape: as above. draw_input: extents of dst or 1, dst's last
-// dimensions only now and then; strides as above. lay_out: strides without overlap for the extents.
+// The steps of drawing a case. draw_shape: as above. draw_input: each extent is dst's or 1, rarely
+// without dst's first dimensions; strides as above. lay_out: strides without overlap for the
+// extents.
 std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements);
 view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width_bytes);
 void lay_out(generator& random, view& operand, std::int64_t width_bytes);
 
-// Three or four dimensions of tens of elements, whole operands, each dense in an order of its own:
-// no tile holds a whole loop of all of them.
+// Three or four dimensions of tens of elements. Operands have all dimensions, and each is dense in
+// its own order, so that no tile holds a whole loop of all operands.
 select_case make_permuted_case(generator& random);
 
 // Random bits, so that NaN payloads and both zeros occur.

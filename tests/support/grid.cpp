@@ -36,7 +36,7 @@ void multiply(const double* a, const double* b, double* c, std::size_t m, std::s
         }
 }
 
-// Of the dimensions before the matrices, in elements.
+// Strides in elements of the dimensions before the matrices.
 extent_list batch_strides(const grid& numbers, const extent_list& target) {
     const extent_list strides = numbers.strides();
     return broadcast_strides({numbers.extents.begin(), numbers.extents.end() - 2},

@@ -54,10 +54,10 @@ std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool tr
 // SoftMax along the axis, and the logarithms of its sums, in which that extent is 1.
 std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero);
 
-// Of each element its index along the axis.
+// The index of each element along the axis.
 grid index_along(const extent_list& extents, std::size_t axis);
 
-// The largest along the axis, of which the extent becomes 1.
+// The maximum along the axis, whose extent becomes 1.
 grid largest_along(const grid& of, std::size_t axis);
 
 } // namespace maskwise::test

@@ -5,9 +5,9 @@
 
 namespace maskwise::test {
 
-// Memory between two pages that may not be touched. The bytes begin right after the first guard,
-// page aligned as a fast client would allocate, or end right before the second, so that reading or
-// writing one byte too far ends the test. What is left of their pages holds a pattern.
+// Memory between two guard pages. The bytes begin right after the first guard, page aligned like a
+// client's allocation, or end right before the second. So reading or writing one byte too far ends
+// the test. The rest of the pages holds a pattern.
 class guarded_buffer {
 public:
     enum class edge { front, back };
@@ -21,7 +21,7 @@ public:
     std::byte* data() const { return data_; }
     std::size_t size() const { return size_; }
     std::span<std::byte> bytes() const { return {data_, size_}; }
-    bool intact() const; // nothing was written around the bytes, where no guard tells
+    bool intact() const; // nothing was written around the bytes, where there is no guard page
 
 private:
     std::span<std::byte> rest_in_front() const;

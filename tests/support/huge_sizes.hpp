@@ -1,4 +1,4 @@
-// Extents and strides at the edges of 64 bits, and memory that holds exactly what they reach.
+// Extents and strides at the limits of 64 bits, and memory of exactly the size that they reach.
 #pragma once
 
 #include "support/case_generator.hpp"
@@ -22,7 +22,8 @@ constexpr std::int64_t power(int exponent) {
 
 inline constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-inline constexpr std::int64_t longest_memory = power(16); // that a test allocates for an operand
+// largest allocation of a test for an operand
+inline constexpr std::int64_t longest_memory = power(16);
 inline constexpr std::int64_t huge_extents[] = {
     power(16),     power(31) - 1, power(31), power(31) + 1, power(32), power(47), power(48),
     power(48) + 1, power(57) - 1, power(57), power(58),     power(59), power(60), power(60) + 1,
@@ -43,7 +44,7 @@ public:
         if (one_in(12)) return 0;
         return any_of(one_in(4) ? numbers(huge_extents) : numbers(usual_extents));
     }
-    // Mostly 0 where the extent is huge; `unit` is from an element to the one beside it.
+    // Mostly 0 if the extent is huge. `unit` is the stride of adjacent elements.
     std::int64_t stride(std::int64_t extent, std::int64_t unit) {
         if (extent > longest_memory || one_in(3)) return one_in(20) ? unit : 0;
         if (one_in(12)) return one_in(10) ? least : (one_in(2) ? 1 : -1) * any_of(huge_extents);
@@ -78,7 +79,7 @@ struct reach {
     }
 };
 
-// Exactly so many bytes, so that AddressSanitizer knows their ends; nothing where they are many.
+// Exactly `bytes` bytes, so that AddressSanitizer detects overruns; nothing if there are too many.
 class exact_memory {
 public:
     static std::optional<exact_memory> of(const reach& bytes) {

@@ -45,7 +45,7 @@ struct drawn_shapes {
     bool grouped = false;
 };
 
-// Around the length of a panel or of a tile; now and then so many keys that threads share them.
+// Near the size of a panel or a tile; sometimes enough keys that threads split them.
 drawn_shapes draw_small_matrices(generator& random) {
     const auto around = [&] {
         return one_in(random, 2) ? draw(random, 1, 20) : draw(random, 1, 70);
@@ -73,7 +73,7 @@ drawn_shapes draw_shapes(generator& random, bool is_small) {
     return shapes;
 }
 
-// A matrix after some of the outer dimensions, each of which may be 1.
+// A matrix with some of the outer dimensions, each of which may be 1.
 extent_list behind(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
                    std::int64_t columns) {
     if (!is_whole) {
@@ -132,8 +132,8 @@ double lowest_of(data_type type) {
                                     : std::numeric_limits<float>::lowest();
 }
 
-// As a mask that is added: some places, or some rows, are -infinity or the lowest number; the
-// others are numbers, or 0.
+// A mask that is added: some elements or rows are -infinity or the lowest number; the others are
+// numbers or 0.
 std::vector<double> draw_bias(generator& random, data_type type, const extent_list& extents) {
     std::vector<double> bias = normal_numbers(random, count_of(extents), one_in(random, 3) ? 0 : 2);
     if (one_in(random, 2)) return bias;
@@ -214,7 +214,7 @@ void spoil_masked_keys(attention_case& problem) {
         spoil_masked(problem.value, kept_keys(problem, false));
 }
 
-// Of which scores matter or not, as the engine likes.
+// Whether the bias has values so low that the engine may skip their scores or count them.
 bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }

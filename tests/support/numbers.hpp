@@ -12,7 +12,7 @@ struct number_format {
 };
 inline constexpr number_format f32_format{8, 23}, bf16_format{8, 7}, f16_format{5, 10};
 
-// The number that an element's bits stand for.
+// The number that an element's bits represent.
 double decode(std::uint32_t bits, number_format format);
 
 // The bits of `value` rounded to nearest even. NaN becomes the quiet one without payload.

@@ -22,8 +22,8 @@ struct view {
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 
-// Bytes from element {0,...,0} to the one that a result's index reads: aligned at the last
-// dimension, repeated where the extent is 1.
+// Bytes from element {0, ..., 0} to the element that a result's index reads: shapes are aligned at
+// the last dimension, and extents of 1 are repeated.
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index);
 
 // To the next index, the last dimension first; false after the last one. No extent is 0.
@@ -32,15 +32,15 @@ bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> ext
 // Bytes from element {0,...,0} down to the lowest one: not 0 where strides are negative.
 std::int64_t bytes_below(const view& operand);
 
-// Bytes from the first to one past the last byte that the view can touch; 0 where it is empty.
+// Bytes from the first to one past the last byte that the view can touch; 0 if it is empty.
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes);
 
 using extent_list = std::vector<std::int64_t>;
 
 std::int64_t count_of(std::span<const std::int64_t> extents); // elements
 
-// Steps through an operand along the dimensions of what it broadcasts to: right aligned, 0 where it
-// is repeated.
+// Strides of an operand along the dimensions of the broadcast shape: aligned right, 0 where
+// repeated.
 extent_list broadcast_strides(const extent_list& extents, const extent_list& strides,
                               const extent_list& target);
 inline std::int64_t inner_stride(const extent_list& strides) {
@@ -73,12 +73,12 @@ void walk(const extent_list& extents, const std::array<extent_list, N>& strides,
     });
 }
 
-// What all of them broadcast to: in each dimension, counted from the last, the one extent other
-// than 1 that occurs; nullopt where two occur.
+// The common broadcast shape. In each dimension, counted from the last, at most one extent other
+// than 1 may occur; nullopt if two occur.
 std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes);
 
-// The shape of dst where operands broadcast; nullopt where they do not fit. `cond_expands`: cond
-// may be larger than what the sources broadcast to.
+// The shape of dst; nullopt if operands do not broadcast. `cond_expands`: cond may be larger than
+// the broadcast sources.
 std::optional<extent_list> select_shape(const extent_list& cond, const extent_list& src_0,
                                         const extent_list& src_1, bool cond_expands);
 

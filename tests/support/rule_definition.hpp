@@ -17,7 +17,7 @@ struct rule_shape {
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key);
 
-// Any rules, with counts around those of the shape.
+// Random rules, with counts near those of the shape.
 mask_rules draw_rules(generator& random, const rule_shape& shape);
 
 std::string to_string(const mask_rules& rules);

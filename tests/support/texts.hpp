@@ -7,7 +7,7 @@
 
 namespace maskwise::test {
 
-// The text of the refusal, or "" where there is none.
+// The text of the exception, or "" if none is thrown.
 template <class Error>
 std::string refusal(const auto& call) {
     try {

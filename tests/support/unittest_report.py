@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Result(unittest.TextTestResult):
-    """Remembers which tests were started: unittest itself counts those that passed."""
+    """Counts the tests that were started: unittest itself counts only those that passed."""
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
@@ -37,12 +37,12 @@ def describe(result: Result) -> ElementTree.Element:
 
 
 def identity(test: unittest.TestCase) -> str:
-    """Of the whole test where it is a part of one."""
+    """For a subtest: the whole test."""
     return str(getattr(test, "test_case", test).id())
 
 
 def folder() -> Path | None:
-    """Where the summary looks for reports; None where the tests run by themselves."""
+    """The folder in which the summary looks for reports; None if the tests run without it."""
     name = os.environ.get("MASKWISE_TEST_REPORT")
     if not name:
         return None

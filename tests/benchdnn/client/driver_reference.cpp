@@ -75,7 +75,7 @@ std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     return results;
 }
 
-// With statistics the driver has no primitive of oneDNN's, and adds up in order.
+// With statistics, the driver does not use a oneDNN primitive but adds in order.
 std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
     const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 1), scores.shape.size());
     if (axis + 1 != scores.shape.size())
@@ -141,7 +141,7 @@ tensor_map reference_of(const graph& whole, const graph& part, const tensor_map&
             round_to(rounded.outputs[k], results.at(k));
             values.insert_or_assign(o.outputs[k].id, std::move(results[k]));
         }
-        std::erase_if(values, [&](const auto& entry) { // large graphs would not fit otherwise
+        std::erase_if(values, [&](const auto& entry) { // else large graphs would not fit in memory
             return wanted.count(entry.first) == 0 && !is_read_later(part, i + 1, entry.first);
         });
     }

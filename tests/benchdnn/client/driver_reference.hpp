@@ -1,15 +1,15 @@
 #pragma once
 
-// What oneDNN's driver compares a partition with: its operators one by one in f32, those that sum
-// or approximate by oneDNN itself, each alone.
+// The reference with which oneDNN's driver compares a partition: its operators one by one in f32.
+// oneDNN runs each operator that sums or approximates, alone.
 
 #include "oracle/oracle.hpp"
 
 namespace maskwise::bench::driver {
 
-// Values of `wanted`, in f32 or an integer type. `part` is a partition of `whole`, `given` holds
-// its inputs. Throws test::failed_call or std::runtime_error when oneDNN does not run an operator
-// alone.
+// The values of `wanted`, in f32 or an integer type. `part` is a partition of `whole`; `given`
+// holds its inputs. Throws test::failed_call or std::runtime_error if oneDNN does not run an
+// operator alone.
 tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& given,
                         const std::set<std::size_t>& wanted);
 

@@ -10,7 +10,7 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr std::byte untouched{0x5a}; // what an output holds before it is written
+constexpr std::byte untouched{0x5a}; // fills an output before it is written
 
 std::size_t width_of(const dnnl_graph_logical_tensor_t& lt) {
     return info(static_cast<data_type>(lt.data_type)).size;
@@ -93,7 +93,7 @@ std::size_t execution::readers(std::size_t id) const {
         }));
 }
 
-// Where the library asks for memory of the client's, it gets some, as from oneDNN's own driver.
+// Gives the library memory if it asks the client for it, like oneDNN's driver.
 void execution::add_scratchpad(bound_step& step) {
     if (newer().get_scratchpad == nullptr) return;
     dnnl_graph_logical_tensor_t lt;

@@ -25,11 +25,11 @@ public:
     void run();  // every partition in order; throws test::failed_call
     void wait(); // until the stream has finished
 
-    tensor value(std::size_t id) const;       // of any port, dense
+    tensor value(std::size_t id) const;       // dense tensors that a partition writes, by id
     std::vector<std::size_t> outputs() const; // every tensor that a partition writes
 
-    // What was touched that must not be: bytes around or between the elements of an output, or
-    // an input. Empty when nothing was.
+    // Describes illegal writes: bytes around or between the elements of an output, or an input.
+    // Empty if there are none.
     std::string damage() const;
 
     std::size_t bytes() const; // distinct bytes read from inputs and written to outputs, summed

@@ -12,8 +12,8 @@
 namespace maskwise::bench {
 namespace {
 
-// Functions newer than the oldest supported library are looked up, never linked. By version too:
-// a library in front may export what the one after it lacks.
+// Functions newer than the oldest supported library are looked up, never linked. Their version is
+// checked, too, because a preloaded library may export functions that the real one lacks.
 template <typename Function>
 void find(Function& function, const char* name, int since_minor) {
     const bool may_be = dnnl_version()->minor >= since_minor;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The oneDNN that this process got, and what is in front of it.
+// The oneDNN of this process, and the library that is loaded before it.
 
 #include "model/graph.hpp"
 #include "support/client/graph_client.hpp"
@@ -23,8 +23,8 @@ const newer_functions& newer();
 // "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"
 std::string library_description();
 
-// Why this library must not be given the graph (an operator, attribute or property that it
-// lacks), or empty. Asked before add_op, which crashes on operators it does not know.
+// The reason why this library cannot take the graph (it lacks an operator, attribute or property),
+// or empty. Checked before add_op, which crashes on unknown operators.
 std::string library_lacks(const graph& g);
 
 // Whether the CPU, or ONEDNN_MAX_CPU_ISA, lacks what oneDNN needs for the type, so that

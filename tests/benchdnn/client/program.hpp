@@ -15,17 +15,17 @@ struct program_step {
     bool supported = false;
     bool owned_by_maskwise = false;
     std::vector<dnnl_graph_logical_tensor_t> inputs;
-    std::vector<dnnl_graph_logical_tensor_t> outputs; // after compile: what the library answered
+    std::vector<dnnl_graph_logical_tensor_t> outputs; // the library's description after compile
 };
 
-// A graph given to the library: built, finalized, partitioned, compiled.
+// A graph in the library: built, finalized, partitioned, compiled.
 class program {
 public:
     // Builds and partitions. Throws test::failed_call.
     explicit program(const graph& g);
 
-    // Compiles every partition in order; outputs between partitions are asked for as `any` when
-    // `any_between`. Throws test::failed_call.
+    // Compiles every partition in order. `any_between`: outputs between partitions have layout
+    // `any`. Throws test::failed_call.
     void compile(bool any_between);
 
     const std::vector<program_step>& steps() const { return steps_; }

@@ -36,7 +36,7 @@ verdict verdict_of(const test::failed_call& failure) {
     return verdict::failed; // a wrong status is no reason to skip
 }
 
-// What a call that did not succeed means for the case.
+// The verdict for a call that failed.
 decided judge(const test::failed_call& failure, const std::string& expected) {
     const std::string text = failure.has_thrown ? failure.what()
                                                 : fmt::format("{} answered {}", failure.function,
@@ -59,7 +59,7 @@ std::string join_ids(const std::vector<std::size_t>& ids) {
     return fmt::format("{}", fmt::join(ids, ","));
 }
 
-// A type that the partition's ops use and this machine has no instructions for.
+// A type of the partition's ops that this machine has no instructions for.
 std::string lacking_type(const graph& g, const program_step& step) {
     std::string lacking;
     for (const op& o : g.ops) {
@@ -79,7 +79,7 @@ graph part_of(const graph& g, const program_step& step) {
     return part;
 }
 
-// Where elements are only moved, the harness's own bits are the harder test.
+// If elements are only moved, the harness's random bits are the harder test.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && !bits_only(g);
@@ -217,7 +217,8 @@ void runner::check_values(const case_config& config, case_result& result) {
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
     case_result by_definition = result;
     const execution e = check_with(inputs, config, by_definition);
-    // The driver's scores are large: rounded to 16 bits they move what is quantized by many units.
+    // The driver's scores are large. Rounded to 16 bits, they change quantized results by many
+    // units.
     if (!mixes_16_bits_and_integers(known_)) result = by_definition;
     if (result.state == verdict::passed)
         judge_as_driver(e, inputs, result);
@@ -251,10 +252,10 @@ void runner::compare_outputs(const execution& e, const tensor_map& inputs,
     }
 }
 
-// Each partition by itself, from what it was handed.
+// Runs each partition separately, on its actual inputs.
 void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
                              case_result& result) const {
-    constexpr int rule_since = 8; // older partitions of oneDNN's round otherwise
+    constexpr int rule_since = 8; // partitions of older oneDNN round differently
     for (const program_step& step : program_->steps()) {
         if (!step.owned_by_maskwise && dnnl_version()->minor < rule_since) continue;
         const graph part = part_of(known_, step);

@@ -38,12 +38,12 @@ private:
     void summarize_partitions(case_result& result) const;
 
     int verbose_;
-    // Of the last case, in the order of their dependence.
+    // Partitions of the last case, in order of their dependence.
     graph known_;
     std::unique_ptr<program> program_;
     tensor_map inputs_;
     std::unique_ptr<execution> timed_;
-    timed_calls calls_; // of which more samples are taken
+    timed_calls calls_; // measured with more samples
     bool cold_cache_ = false;
 };
 

@@ -10,8 +10,8 @@
 
 namespace maskwise::bench {
 
-// What is measured: calls, the end of those that are still running, and the caches without its
-// memory.
+// The parts of a measurement: calls, waiting for calls that still run, and evicting the partition's
+// memory from the caches.
 struct timed_calls {
     std::function<void()> run, wait, evict;
 };
@@ -21,8 +21,8 @@ void drop_from_caches(std::span<const std::byte> bytes);
 
 measurement summarize(std::vector<double> samples, std::size_t bytes);
 
-// The second call is the first one without page faults and sleeping threads; where a call is slow
-// anyway, they do not show. Returns the milliseconds of the first.
+// The second call is the first without page faults and sleeping threads. If a call is slow, these
+// do not matter. Returns the milliseconds of the first.
 double warm_up(const timed_calls& work);
 
 // Runs until `samples` are taken, or, with 0, until the median is stable; never longer than

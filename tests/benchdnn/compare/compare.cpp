@@ -53,7 +53,7 @@ double root_mean_square(const std::vector<double>& values) {
     return values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// How many tolerances apart; 0 for equal infinities and NaN against NaN.
+// The error in tolerances. 0 for equal infinities, and for NaN against NaN.
 double distance(double want, double have, double scale, const tolerance& allowed) {
     if (std::isnan(want) && std::isnan(have)) return 0.0;
     if (want == have) return 0.0;

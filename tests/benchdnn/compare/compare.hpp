@@ -11,8 +11,8 @@ namespace maskwise::bench {
 struct tolerance {
     bool exact = false;
     double relative = 0.0;     // of max(|expected|, root mean square of the tensor)
-    double absolute = 0.0;     // integers: units
-    bool norm_allowed = false; // one point in 1024 may miss, if the whole tensor is near in L2
+    double absolute = 0.0;     // in units, for integers
+    bool norm_allowed = false; // one point in 1024 may exceed it, if the tensor's L2 error is small
 };
 
 // `bits_moved`: the oracle only moved elements into this tensor.
@@ -23,8 +23,8 @@ bool mixes_16_bits_and_integers(const graph& g);
 struct comparison {
     std::size_t errors = 0;
     std::size_t total = 0;
-    std::string first; // the first wrong element: index, expected, got; empty when there is none
-    double used = 0;   // of the tolerance, by the element that is furthest off
+    std::string first; // the first wrong element: index, expected, got; empty if there is none
+    double used = 0;   // largest error, as a share of the tolerance
 };
 
 // `got` has the tensor's declared type, `expected` that type or f64 for f32 arithmetic.

@@ -44,8 +44,7 @@ const op* reached(const graph& g, std::size_t id, std::initializer_list<const ch
     return nullptr;
 }
 
-// The value that a Select puts where the mask says no: -inf needs a SoftMax that accepts a row of
-// nothing else, or an Exp.
+// The fill of masked elements. -inf needs a SoftMax that accepts rows of only -inf, or an Exp.
 recipe masked_value(const graph& g, const op& select) {
     const op* end = reached(g, select.outputs.at(0).id, {"SoftMax", "Exp"});
     if (!end) return {-8.0, 8.0};

@@ -19,9 +19,9 @@ struct fill_policy {
 // True when every op only moves elements, so that any bit pattern has an exact answer.
 bool bits_only(const graph& g);
 
-// Values for every graph input, by id, dense, of the declared types. Attention graphs get what
-// they mean: masks causal or padding, a scale near 1/sqrt(head), the masked value -inf where the
-// SoftMax takes it, sequence lengths where row indices are shifted. `g` has known shapes.
+// Values for every graph input, by id, dense, in the declared types. Attention graphs get typical
+// values: causal or padding masks, a scale near 1/sqrt(head), -inf as fill if the SoftMax accepts
+// it, and sequence lengths where row indices are shifted. `g` must have known shapes.
 tensor_map fill_inputs(const graph& g, const fill_policy& policy);
 
 } // namespace maskwise::bench

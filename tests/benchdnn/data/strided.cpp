@@ -5,7 +5,7 @@
 namespace maskwise::bench {
 namespace {
 
-// move(view element, dense element, count) for every stretch that is contiguous in both.
+// Calls move(view element, dense element, count) for every run that is contiguous in both.
 template <typename Move>
 void for_each_stretch(const dims& shape, const dims& strides, Move move) {
     const dims dense = dense_strides(shape);

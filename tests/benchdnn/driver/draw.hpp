@@ -21,10 +21,10 @@ struct product {
 };
 numbers draw_operand(const product& p, std::size_t slot, std::size_t count);
 
-// Of a binary operator, by its argument: 1 and 2, or 3 for the condition of a Select.
+// For a binary operator, by its argument: 1 and 2, or 3 for the condition of a Select.
 numbers draw_binary(std::size_t argument, data_type type, std::size_t count);
 
-// Of an operator that moves elements.
+// For an operator that moves elements.
 numbers draw_moved(data_type type, std::size_t count);
 
 numbers draw_from(const numbers& set, std::size_t count);

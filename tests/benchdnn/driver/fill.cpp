@@ -75,7 +75,7 @@ private:
             std::find_if(o.inputs.begin(), o.inputs.end(),
                          [&](const logical_tensor& port) { return port.id == t.id; }) -
             o.inputs.begin());
-        if (t.dtype == data_type::s32 || t.dtype == data_type::s64) return; // lengths, as they are
+        if (t.dtype == data_type::s32 || t.dtype == data_type::s64) return; // lengths, unchanged
         if (o.kind == "MatMul")
             put(t,
                 in_stored_order(o, slot, t.shape, draw_operand(product_of(o), slot, count_of(t))));
@@ -90,7 +90,7 @@ private:
         put_mask(o);
     }
 
-    // What enters operand `i` of `o` through casts, moves and dequantization.
+    // The values that reach operand `i` of `o` through casts, moves and dequantization.
     void displace_behind(const op& o, std::size_t i) {
         const logical_tensor* t = &o.inputs[i];
         for (const op* from = find_producer(graph_, t->id); from;
@@ -112,7 +112,7 @@ private:
         if (o.kind == "Multiply") displace(*t, draw_from({0.25, 0.5, 1}, count_of(*t)));
     }
 
-    // As if `o` were computed in the type of `source`.
+    // Rounds as if `o` were computed in the type of `source`.
     static numbers quantized(const op& o, std::size_t i, const logical_tensor& source) {
         if (o.kind != "MatMul") return draw_binary(i + 1, source.dtype, count_of(source));
         product p = product_of(o);
@@ -157,7 +157,7 @@ private:
         return reader.attr<std::string>("mode", "none") == "inf_as_zero";
     }
 
-    // Causal, with a last row of which nothing is kept; padding keeps everything.
+    // Causal, with a last row that keeps nothing; padding keeps everything.
     static numbers added_mask(const logical_tensor& t, bool masks_last_row) {
         const std::int64_t rows = t.shape[t.shape.size() - 2];
         const std::int64_t columns = t.shape.back();
@@ -172,7 +172,7 @@ private:
         return values;
     }
 
-    // The statistics that belong to the scores, where the backward graph subtracts them.
+    // The statistics of the scores, which the backward graph subtracts.
     void put_statistics(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ != pattern::attention_backward || o.kind != "Subtract") return;

@@ -78,8 +78,8 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
     return nullptr;
 }
 
-// A result that stays inside the partition is rounded to its type, or to that of the casts after
-// it; not where a cast ends the partition, or a Quantize rounds anyway.
+// A result inside the partition is rounded to its type, or to the type of the casts after it. It is
+// not rounded if a cast ends the partition or a Quantize rounds anyway.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {
     const op* reader = reader_in(whole, part, o);

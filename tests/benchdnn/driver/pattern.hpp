@@ -1,7 +1,7 @@
 #pragma once
 
-// What oneDNN's driver recognizes in a graph. It decides where the reference rounds, and which
-// inputs hold a mask.
+// The patterns that oneDNN's driver recognizes in a graph. They decide where the reference rounds,
+// and which inputs hold a mask.
 
 #include "model/graph.hpp"
 
@@ -23,8 +23,8 @@ struct roundings {
     std::vector<data_type> outputs;
 };
 
-// Of `o`, which belongs to the partition `part` of `whole`. Library code may keep f32 between any
-// two ops, except around the SoftMax of attention and the last products of its backward graph.
+// For `o`, a member of the partition `part` of `whole`. The library may keep f32 between any two
+// ops, except around attention's SoftMax and the last products of its backward graph.
 roundings roundings_of(const graph& whole, const graph& part, const op& o);
 
 } // namespace maskwise::bench::driver

@@ -109,7 +109,7 @@ rule rule_for(const graph& part, const op& o, std::size_t index) {
     for (const op& member : part.ops) {
         r.has_eltwise = r.has_eltwise || eltwise.count(member.kind) > 0;
         r.nan_allowed = r.nan_allowed || eltwise_to_infinity.count(member.kind) > 0;
-        if (member.id == o.id) break; // what runs later has no part in this result
+        if (member.id == o.id) break; // ops that run later do not affect this result
     }
     return r;
 }

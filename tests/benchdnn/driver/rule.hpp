@@ -1,7 +1,7 @@
 #pragma once
 
-// How oneDNN's driver compares a partition's result with its reference. docs/harness.md has the
-// rule in words.
+// How oneDNN's driver compares a partition's result with its reference. docs/harness.md states the
+// rule.
 
 #include "compare/compare.hpp"
 #include "model/graph.hpp"
@@ -15,7 +15,7 @@ struct rule {
     bool nan_allowed = false; // equal infinities and NaNs agree
 };
 
-// Of output `index` of `o`, a member of the partition `part`.
+// For output `index` of `o`, a member of the partition `part`.
 rule rule_for(const graph& part, const op& o, std::size_t index);
 
 // `reference` is f32 (or an integer type), `got` has the tensor's declared type.

@@ -1,5 +1,5 @@
-// Linked in front of oneDNN into maskwise-bench-faulty: the library's calls with one fault planted
-// in them, named by MASKWISE_BENCH_FAULT. The tests demand that the harness sees each of them.
+// Linked before oneDNN into maskwise-bench-faulty. MASKWISE_BENCH_FAULT names one fault, which
+// these wrappers plant in the library's calls. Tests require that the harness notices each of them.
 
 #include "support/grid.hpp"
 #include "support/numbers.hpp"
@@ -39,7 +39,7 @@ struct extent {
     dnnl_graph_logical_tensor_t lt;
 };
 
-// Every tensor of the client, so that a fault knows where its bytes end.
+// Every tensor of the client, so that a fault knows where the tensor's bytes end.
 std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
     static std::map<const_dnnl_graph_tensor_t, extent> all;
     return all;
@@ -56,7 +56,7 @@ void* volatile lost = nullptr;
 
 using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
 
-// Of memory that is used, so that it is resident.
+// Touches the memory, so that it is resident.
 void lose_memory() {
     constexpr std::size_t bytes = 32768;
     if (!planted("leak")) return;

@@ -6,8 +6,8 @@
 
 namespace maskwise::bench {
 
-// Everything that one test needs, in the words of the command line; a default is the empty
-// string or the value written here.
+// Everything that one test needs, as text from the command line. A default is the empty string or
+// the value written here.
 struct case_config {
     std::string file;
     bool is_of_batch = false;

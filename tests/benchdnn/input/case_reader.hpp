@@ -6,8 +6,8 @@
 
 namespace maskwise::bench {
 
-// Reads a case in the JSON format of oneDNN's graph dump. Sorted topologically, unknown ranks,
-// extents and strides kept as unknown. Throws input_error naming the file and what is wrong.
+// Reads a case in the JSON format of oneDNN's graph dump. Sorts it topologically. Unknown ranks,
+// extents and strides stay unknown. Throws input_error with the file and the error.
 graph read_case(const std::string& path);
 graph parse_case(const std::string& text, const std::string& name);
 

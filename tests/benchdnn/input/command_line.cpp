@@ -48,9 +48,9 @@ std::string shortest(const fs::path& path) {
     return relative.empty() || relative.starts_with("..") ? full : relative;
 }
 
-// Where case and batch files are looked for: as given, beside the files found before and in the
-// folders above them (oneDNN's batches name files from two folders up), then in the project's
-// benchdnn_inputs/ next to the build (or install) tree of the executable.
+// The search path of case and batch files: the name itself, the folders of files found before and
+// those above them (oneDNN's batches name files from two folders up), then the project's
+// benchdnn_inputs/ next to the executable's build or install tree.
 class search_path {
 public:
     explicit search_path(const fs::path& program) {

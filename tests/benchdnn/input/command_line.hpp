@@ -8,14 +8,14 @@
 
 namespace maskwise::bench {
 
-// What holds for the whole run, whichever case is next.
+// Options of the whole run.
 struct run_options {
     bool help = false;
     bool list = false; // list the tests whatever their mode
     bool serve = false;
     bool isolate = false;
-    int rounds = 1;  // how often every case is run
-    int threads = 0; // 0: as the process is given them
+    int rounds = 1;  // how often every case runs
+    int threads = 0; // 0: all threads of the process
     int verbose = 0;
     std::string report;
     std::string perf_template = "def";

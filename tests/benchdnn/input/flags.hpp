@@ -10,7 +10,7 @@
 
 namespace maskwise::bench {
 
-// What the options said so far, for the next --case. A list option holds all its values.
+// The options so far, for the next --case. A list option holds all its values.
 struct flag_state {
     case_config fixed;
     std::vector<std::string> in_shapes{""};

@@ -143,11 +143,11 @@ void rewrite_uniform_type(graph& g, data_type type) {
          {"TypeCast", "Quantize", "Dequantize", "DynamicQuantize", "DynamicDequantize"})
         if (has_op(g, kind))
             throw input_error(fmt::format("--dt with one type does not fit a graph with {}", kind));
-    std::set<std::size_t> statistics; // of SoftMax: f32 whatever the data
+    std::set<std::size_t> statistics; // SoftMax's statistics are f32 for any data type
     for (const op& o : g.ops)
         if (o.kind == "SoftMax" && o.outputs.size() > 1) statistics.insert(o.outputs[1].id);
     for_each_tensor(g, [&](logical_tensor& t) {
-        // Host scalars have types of their own (f32, s32, s64).
+        // Host scalars keep their types (f32, s32, s64).
         const bool data = t.property_kind != property::host_scalar && statistics.count(t.id) == 0;
         if (data && is_floating(t.dtype)) t.dtype = type;
     });

@@ -51,7 +51,7 @@ struct op {
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
 
-    // The attribute's value, or `otherwise` where the case does not give it.
+    // The attribute's value, or `otherwise` if the case does not have it.
     template <typename T>
     T attr(const std::string& key, T otherwise) const {
         const auto hit = attrs.find(key);
@@ -70,7 +70,7 @@ struct graph {
     std::vector<op> ops; // in topological order once read
 };
 
-dims dense_strides(const dims& shape);  // as in oneDNN, an extent of 0 counts as 1
+dims dense_strides(const dims& shape);  // an extent of 0 counts as 1, as in oneDNN
 std::string to_text(const dims& shape); // "2x3x4"; "-" for 0-D; "?" for unknown extents
 
 // Numpy broadcast of two shapes, right aligned. Throws input_error when they do not fit.

@@ -7,16 +7,15 @@
 
 namespace maskwise::bench {
 
-// Shapes of the op's outputs from those of its inputs, by oneDNN's operator descriptions; empty
-// for an operator that the harness has no rule for. Throws input_error when the inputs do not fit.
+// Infers the shapes of the op's outputs by oneDNN's operator descriptions. Empty if the harness has
+// no rule for the operator. Throws input_error if the inputs do not match.
 std::optional<std::vector<dims>> infer_output_shapes(const op& o);
 
-// Gives every output its inferred shape, dense where the shape changed. Where inputs do not fit
-// the rank becomes unknown: the case then asks the library for its answer. Ids in `keep` stay as
-// they are.
+// Gives every output its inferred shape, dense if the shape changed. If inputs do not match, the
+// rank becomes unknown, and the case asks the library. Tensors in `keep` stay unchanged.
 void infer_graph(graph& g, const std::set<std::size_t>& keep);
 
-// Fills only what the file leaves unknown, in a copy: what the oracle and the filler work on.
+// Fills in only what the file leaves unknown, in a copy for the oracle and the filler.
 graph with_known_shapes(const graph& g);
 
 } // namespace maskwise::bench

@@ -1,8 +1,8 @@
 #pragma once
 
-// The words of a case file and their numbers in oneDNN's C interface. The numbers never change
-// once assigned, so they are kept here instead of being taken from one version's header: the
-// harness is compiled against headers that are older than some of the operators it reads.
+// The words of a case file and their numbers in oneDNN's C interface. Assigned numbers never
+// change. They are listed here because the harness is compiled against headers older than some
+// operators that it reads.
 
 #include <cstddef>
 #include <optional>
@@ -39,12 +39,12 @@ enum class attr_type { f32, f32s, s64, s64s, boolean, string };
 struct attr_info {
     int value;
     attr_type type;
-    int since_minor = 0; // first oneDNN 3.<minor> that knows it
+    int since_minor = 0; // first oneDNN 3.<minor> that has it
 };
 
 struct op_kind_info {
     int value;
-    int since_minor; // first oneDNN 3.<minor> whose add_op knows it; older ones may crash
+    int since_minor; // first oneDNN 3.<minor> whose add_op accepts it; older ones may crash
 };
 
 // Null when the name is unknown.
@@ -55,7 +55,7 @@ std::optional<op_kind_info> find_op_kind(std::string_view name);
 const data_type_info& info(data_type type);
 bool is_floating(data_type type);
 
-// dnnl_status_t as the words of the C header without their prefix, and back (-1: no such word).
+// dnnl_status_t as the words of the C header without prefix, and back (-1: unknown word).
 std::string status_name(int status);
 int find_status(std::string_view name);
 

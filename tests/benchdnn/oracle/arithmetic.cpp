@@ -23,7 +23,7 @@ std::vector<tensor> oracle_elementwise(const op& o, const operands& in) {
     const auto kind = test::find_operation(o.kind).value();
     const test::grid a = grid_of(*in.at(0));
     const test::grid b = test::input_count(kind) == 2 ? grid_of(*in.at(1)) : a;
-    broadcast(a.extents, b.extents); // throws where they do not fit
+    broadcast(a.extents, b.extents); // throws if they do not broadcast
     const auto alpha = static_cast<double>(o.attr(o.kind == "Clamp" ? "min" : "alpha", 0.0F));
     const auto beta = static_cast<double>(o.attr("max", 0.0F));
     return {arithmetic_result(o, 0, test::combine(a, b, [&](double x, double y) {

@@ -1,12 +1,12 @@
 #pragma once
 
-// What a graph computes, worked out independently of any library: Select and the other ops that
-// only move elements byte by byte, all arithmetic in double precision.
+// Computes a graph independently of any library. Select and other ops that only move elements move
+// bytes; all arithmetic is in double precision.
 //
-// An f32 result of arithmetic stays a double (dtype f64) until it is compared, so that rounding
-// in between is the library's, not the oracle's; results declared bf16, f16 or an integer are
-// rounded to it, because the graph says so. An f32 tensor that only bytes were moved into keeps
-// dtype f32, which is how compare knows that it must match to the bit.
+// An f32 result of arithmetic stays a double (dtype
+// f64) until it is compared, so that rounding in between is the library's. Results declared bf16,
+// f16 or an integer are rounded, because the graph says so. An f32 tensor whose bytes were only
+// moved keeps dtype f32, so compare knows that it must match to the bit.
 
 #include "data/tensor.hpp"
 #include "model/graph.hpp"

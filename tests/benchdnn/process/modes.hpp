@@ -1,6 +1,6 @@
 #pragma once
 
-// What the program does once its command line is read.
+// The modes of the program after its command line is read.
 
 #include "input/command_line.hpp"
 
@@ -9,9 +9,9 @@
 
 namespace maskwise::bench {
 
-// Restricts the process to `threads` of the processors it may use and starts the program again
-// with `arguments`, so that every runtime (OpenMP reads its environment when it is loaded) sees no
-// others. Returns when that is already the case. Throws std::system_error.
+// Restricts the process to `threads` of its processors and starts the program again with
+// `arguments`, so that every runtime sees only these (OpenMP reads its environment when it is
+// loaded). Returns if the process is already restricted. Throws std::system_error.
 void limit_threads(int threads, const std::vector<std::string>& arguments);
 
 // Runs every test of the command line and reports. Returns the exit status: 0, or 1 when a test

@@ -8,7 +8,7 @@
 namespace maskwise::bench {
 namespace {
 
-std::vector<std::string> command; // the loader's words, if any, then the program's path
+std::vector<std::string> command; // the loader's arguments, if any, then the program's path
 
 std::vector<std::string> full_command_line() {
     std::vector<std::string> words;

@@ -5,8 +5,8 @@
 
 namespace maskwise::bench {
 
-// How to start this program again. Where it was started through a loader of its own (a lane built
-// for a newer libc), /proc/self/exe is that loader, and the loader's words come first.
+// The command that starts this program again. If a separate loader started it (a lane built for a
+// newer libc), /proc/self/exe is that loader, and the loader's arguments come first.
 void remember_command(int argc, char** argv);
 
 // The path of this program's file.

@@ -30,8 +30,8 @@ void say_and_die(int signal) {
     raise(signal);
 }
 
-// From here on a crash of this process says which test it was in before the process dies of it.
-// Called before each test, because runtimes that start late install handlers of their own.
+// Installs handlers that report the current test before a crash ends the process. Called before
+// each test, because runtimes that start late install their own handlers.
 void note_test(const std::string& repro) {
     const std::size_t length = std::min(repro.size(), sizeof note - 1);
     std::copy_n(repro.data(), length, note);
@@ -40,7 +40,7 @@ void note_test(const std::string& repro) {
         std::signal(signal, say_and_die);
 }
 
-// Where the cases of one run go.
+// The destination of a run's cases.
 class session {
 public:
     explicit session(const command_line& line)

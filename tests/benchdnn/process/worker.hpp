@@ -23,7 +23,8 @@ public:
     // A child that dies gives ABORTED; the next call starts a new one.
     case_result run(const case_config& config);
 
-    const std::string& library() const { return library_; } // what the child said it runs on
+    // the child's description of its library and CPU
+    const std::string& library() const { return library_; }
 
 private:
     void start();

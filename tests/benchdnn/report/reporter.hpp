@@ -10,8 +10,8 @@
 
 namespace maskwise::bench {
 
-// Prints verdicts and measurements as oneDNN's driver does, keeps the counts, shows progress on a
-// terminal, and writes the JSON report at the end.
+// Prints verdicts and measurements like oneDNN's driver, counts them, shows progress on a terminal,
+// and writes the JSON report at the end.
 class reporter {
 public:
     reporter(const run_options& options, std::size_t tests);
@@ -19,7 +19,7 @@ public:
     void start(const case_config& config);
     void take(const case_config& config, const case_result& result);
 
-    // The summary lines; writes the report file where asked for. Returns the exit status.
+    // Prints the summary and writes the report file, if requested. Returns the exit status.
     int finish(const std::string& library);
 
 private:
@@ -41,7 +41,7 @@ private:
     std::size_t measured_ = 0;
 };
 
-// A measurement by the template of --perf-template ("def", "csv" or text with %words%).
+// A measurement in the format of --perf-template ("def", "csv" or text with %words%).
 std::string format_measurement(const std::string& perf_template, const case_config& config,
                                const case_result& result);
 

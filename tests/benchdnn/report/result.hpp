@@ -55,10 +55,10 @@ struct select_summary {
 struct case_result {
     verdict state = verdict::failed;
     std::string reason;
-    std::vector<std::size_t> wrong_tensors; // by id, of which `reason` has the first
+    std::vector<std::size_t> wrong_tensors; // ids; `reason` describes the first
     std::size_t errors = 0;
     std::size_t total = 0;
-    double allowance_used = 0; // of the tolerance, by the output that is furthest off
+    double allowance_used = 0; // largest error of any output, as a share of the tolerance
     double wall_ms = 0;
     double compile_ms = 0;
     std::vector<partition_summary> partitions;

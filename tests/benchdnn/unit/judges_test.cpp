@@ -1,6 +1,6 @@
-// What a wrong result must not pass: numbers, buffers and the two judges of the harness, each with
-// planted faults. test_client.py plants faults in the library's calls, and the batches compare
-// every operator of the oracle with oneDNN.
+// Wrong results must not pass: numbers, buffers and both checks of the harness, each with planted
+// faults. test_client.py plants faults in the library's calls. The batches compare every operator
+// of the oracle with oneDNN.
 
 #include "compare/compare.hpp"
 #include "data/mask.hpp"
@@ -133,7 +133,7 @@ TEST(compare, infinities_and_nan_must_agree) {
                 << expected << ' ' << actual;
 }
 
-// judge(4096 ones, the same with `count` of them off by `difference`).
+// Checks 4096 ones against 4096 ones of which `count` are off by `difference`.
 template <typename Judge>
 std::size_t errors_of(std::size_t count, double difference, const Judge& judge) {
     const std::vector<double> ones(4096, 1.0);
@@ -177,7 +177,7 @@ TEST(driver, forgives_only_differences_that_benchdnn_forgives) {
             return driver::compare_as_driver(want, got, rule);
         });
     };
-    EXPECT_EQ(errors(4, 4, 1e-6), 0U); // of a product, 4 of 4096
+    EXPECT_EQ(errors(4, 4, 1e-6), 0U); // of a product: 4 of 4096 elements
     EXPECT_EQ(errors(4, 5, 1e-6), 5U);
     EXPECT_EQ(errors(4, 1, 0.19), 0U); // the norm of 4096 ones is 64
     EXPECT_EQ(errors(4, 1, 0.2), 1U);

@@ -64,7 +64,7 @@ std::vector<node> attention() {
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
-// Two chains that are merged: one is claimed where the memory for the other is missing.
+// Two chains that can be merged. Even without memory for one, the other is claimed.
 std::vector<node> merged() {
     const std::int64_t n = new_extent();
     const auto cond = dense(0, dnnl_boolean, {3, n});
@@ -87,8 +87,8 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
     return failed;
 }
 
-// The least number of blocks that a run leaves behind which has run before, so that caches know its
-// shapes. A leak shows in every run; a node or a bucket of a table of handles is kept by chance.
+// The smallest number of blocks left behind by a run that has run before, so that caches know its
+// shapes. A leak shows in every run; a node or bucket of a handle table is left only by chance.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {
@@ -116,8 +116,8 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
     EXPECT_GT(nth, 10) << "Maskwise's allocations were not found";
 }
 
-// A client that goes on with an operator of which Maskwise could not keep everything: what that
-// operator reads is not merged away.
+// The client continues with an operator that Maskwise could not record completely. Operators that
+// it reads must not be merged away.
 TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
     const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
     const node select{

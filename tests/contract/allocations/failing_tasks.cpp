@@ -1,5 +1,5 @@
-// oneTBB has no memory for a task: what it throws ends inside execute as a status. This program's
-// definition of the function that makes tasks stands before oneTBB's.
+// oneTBB has no memory for a task. Its exception must end inside execute as a status. This program
+// defines the function that creates tasks before oneTBB's.
 
 #include "support/client/graph_client.hpp"
 

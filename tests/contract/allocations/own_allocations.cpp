@@ -66,12 +66,12 @@ struct plain_memory {
 };
 
 std::atomic<bool> watching{false};
-std::mutex mutex; // of everything below
+std::mutex mutex; // guards all variables below
 libraries where;
-// Of Maskwise's, alive; never destroyed: other objects are freed after it.
+// Maskwise's live blocks. Never destroyed, because other objects are freed after it.
 auto& blocks =
     *new std::unordered_set<void*, std::hash<void*>, std::equal_to<>, plain_memory<void*>>;
-std::int64_t until_failure = -1; // -1: none is to fail
+std::int64_t until_failure = -1; // -1: no allocation fails
 bool fails_onwards = false;
 bool has_failed = false;
 thread_local bool inside = false;

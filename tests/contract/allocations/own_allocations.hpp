@@ -4,8 +4,8 @@
 
 namespace maskwise::contract {
 
-// operator new of this process, told apart by who calls it: Maskwise's plugin, directly or through
-// the C++ library, or anybody else. Maskwise's can be made to fail.
+// operator new of this process. It knows whether the caller is Maskwise's plugin, directly or
+// through the C++ library. Maskwise's allocations can be made to fail.
 namespace own_allocations {
 
 // From now on the `nth` allocation of Maskwise's fails (0 is the next one), with `onwards` every
@@ -14,7 +14,7 @@ void fail(std::int64_t nth, bool onwards);
 // Whether one failed since fail().
 bool stop();
 
-std::int64_t living(); // of Maskwise's, made since the first call of living() or fail()
+std::int64_t living(); // Maskwise's allocations since the first call of living() or fail()
 
 } // namespace own_allocations
 } // namespace maskwise::contract

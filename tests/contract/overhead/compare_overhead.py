@@ -1,9 +1,9 @@
-"""What the plugin adds to a graph without Select, from graph_create to get_partitions.
+"""The plugin's overhead for a graph without Select, from graph_create to get_partitions.
 
-Runs the client with oneDNN alone and behind the plugin in turns, each of them first in every other
-turn, and compares the median of what each turn adds with the bound: 3 % or 2.5 microseconds,
-whichever is more. Turns go on until the median's confidence interval excludes the bound. Where the
-machine is too busy for that, nothing is known: the test is skipped.
+Runs the client alternately with oneDNN alone and with the plugin; the order changes each turn. The
+median overhead must be below 3 % or 2.5 microseconds, whichever is more. Turns go on until the
+median's confidence interval excludes the bound. If the machine is too busy for that, the test is
+skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ALLOWED_SHARE = 0.03
 ALLOWED_NANOSECONDS = 2500.0  # two operators on a 2.4 GHz Zen 3: 1500 to 2100
 MILLISECONDS = "150"
 MOST_TURNS = 60
-DOUBT = 0.002  # that the bound is within the interval; ten turns that agree are enough
+# probability that the bound is inside the interval; ten agreeing turns are enough
+DOUBT = 0.002
 SKIPPED = 77
 
 

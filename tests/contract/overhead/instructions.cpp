@@ -1,6 +1,6 @@
-// How many instructions of the plugin one execution of a partition passes through that is not
-// Maskwise's: a tracer lets the process take single steps from one mark to the next and counts
-// those that lie in the plugin. Exact, whatever else the machine does.
+// Counts the plugin's instructions in one execution of a partition that is not Maskwise's. A tracer
+// single-steps the process from one mark to the next and counts the steps inside the plugin. The
+// result is exact, whatever else the machine does.
 
 #include "support/client/graph_client.hpp"
 

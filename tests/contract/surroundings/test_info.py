@@ -1,4 +1,4 @@
-"""maskwise-info PROGRAM reads the file, never runs it, and refuses what is no program."""
+"""maskwise-info PROGRAM reads the file, never runs it, and refuses files that are not programs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ import unittest_report
 
 @dataclass
 class Setting:
-    """What the build tells: where things are."""
+    """Paths of the build."""
 
     runner: str = ""
     plugin: str = ""
@@ -88,8 +88,9 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH in which the loader finds a libtbb that it cannot load, as good
-    as none: where the real one lies cannot be hidden without another root."""
+    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which is as good
+    as none. The real one cannot be hidden without another root.
+    """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -97,7 +98,7 @@ def broken_libtbb() -> Iterator[str]:
 
 @cache
 def version() -> str:
-    """Of the lane's oneDNN: "3.13.2"."""
+    """The version of the lane's oneDNN, for example "3.13.2"."""
     return run([SETTING.runner, "--version", SETTING.prefix]).stdout.strip()
 
 
@@ -317,15 +318,17 @@ class Loading(LaneCase):
             self.assert_right(done)
 
     def test_a_libdnnl_newer_than_the_list(self) -> None:
-        """What Maskwise compiles, oneDNN has compiled, too: functions that Maskwise does not know
-        find it there."""
+        """oneDNN compiles Maskwise's partitions, too, so that functions unknown to Maskwise work
+        on them.
+        """
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
             found = words(client(older))
             self.assertEqual(found["select supported"], "0")  # nothing that oneDNN cannot do
             return
         self.assert_right(client(older))
-        # Left out: host scalars, which oneDNN cannot compile, and functions that nobody has here.
+        # Left out: host scalars, which oneDNN cannot compile, and functions that no oneDNN here
+        # has.
         minor = int(version().split(".")[1])
         left_out = "*trap_14*" if minor >= 13 else "*trap_14*:*trap_04*"
         done = in_lane(
@@ -440,7 +443,9 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts without the ids: oneDNN counts on where it compiles and Maskwise not."""
+        """Names and texts without ids: oneDNN counts ids when it compiles, and Maskwise does
+        not.
+        """
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

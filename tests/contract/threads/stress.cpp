@@ -1,6 +1,6 @@
-// A client with many threads: graphs are built, compiled, executed and destroyed at once, one
-// compiled partition is executed by all, handles come and go beside executions, callers bring task
-// arenas of their own, and a process forks.
+// A client with many threads. Graphs are built, compiled, executed and destroyed at once; all
+// threads execute one compiled partition; handles come and go during executions; callers bring
+// their task arenas; and a process forks.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"
@@ -21,7 +21,7 @@
 namespace maskwise::test {
 namespace {
 
-// The sanitizers take their time for each step; what they look for shows early.
+// Sanitizers slow each step down, but they report faults early.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int rounds = 8;
 #else
@@ -40,8 +40,8 @@ std::vector<std::uint8_t> expected(const node& what) {
     return bytes.at(3);
 }
 
-// A compiled partition and what it must compute. The stream is the caller's: oneDNN's are not
-// shared between threads.
+// A compiled partition and its expected result. Each caller has its own stream, because oneDNN's
+// streams are not thread-safe.
 class job {
 public:
     explicit job(std::int64_t n) : select_(square_select(n)), expected_(test::expected(select_)) {
@@ -107,7 +107,7 @@ TEST(stress, one_compiled_partition_for_all) {
     EXPECT_EQ(failures([&](int, dnnl_stream_t stream) { return shared.runs_right(stream); }), 0);
 }
 
-// Half of the threads make and destroy what the table of handles holds beside the one in use.
+// Half of the threads create and destroy entries of the handle table next to the one in use.
 TEST(stress, handles_come_and_go_beside_executions) {
     const job shared(64);
     EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
@@ -130,13 +130,13 @@ TEST(stress, callers_with_arenas_of_their_own) {
 }
 #endif
 
-// Other threads are in the middle of Maskwise's tables when the child is made.
+// Other threads are changing Maskwise's tables when the child is forked.
 TEST(stress, the_child_of_a_fork_beside_building_threads_builds) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "the sanitizer's own memory does not survive such a fork";
 #endif
     const node select = square_select(8);
-    ASSERT_TRUE(build({select})); // what oneDNN makes once is made
+    ASSERT_TRUE(build({select})); // state that oneDNN creates once exists already
     std::atomic<bool> is_over = false;
     const auto keep_building = [&] {
         while (!is_over) build({select});

@@ -1,5 +1,5 @@
-// A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over
-// where it can: whatever a client compiles it with, the answers are oneDNN's.
+// A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over if
+// it can. The results must be oneDNN's, whatever the client passes to compile.
 
 #include "select_graph.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::size_t query = 10, key = 11, scores = 12, factor = 13, scaled = 1
                       column = 22, plus = 23, minus = 24, moved = 25, back = 26;
 const dims matrix{2, 4, 8};
 
-// What compile is given: the tensors of the graph, some of them changed.
+// The tensors passed to compile: those of the graph, some of them changed.
 struct attention_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;
@@ -112,7 +112,7 @@ void run_scores(const transcript& out, const void* data) {
     compile_and_execute(out, partitions[0].get(), what.inputs, what.outputs);
 }
 
-// What is changed in the graph of causal attention, and what only when it is compiled.
+// Changes to the graph of causal attention, and changes only at compile.
 struct causal_case {
     const char* name;
     std::vector<logical_tensor> in_graph, at_compile;

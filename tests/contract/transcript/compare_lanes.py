@@ -1,7 +1,7 @@
-"""With the plugin in front, compiling and executing a Select answers alike in every lane.
+"""With the plugin, compiling and executing a Select has the same results in every lane.
 
-Runs the transcript client of each lane behind the plugin and compares all `compile/` and `wrong/`
-scenarios with those of the first lane, answer by answer, hashes of dst included.
+Runs each lane's transcript client with the plugin and compares all `compile/` and `wrong/`
+scenarios with those of the first lane, result by result, including hashes of dst.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs the transcript client with oneDNN alone and with the plugin in front and compares the two.
+"""Runs the transcript client with oneDNN alone and with the plugin, and compares both.
 
-Every difference must be named in the list of differences, and every entry of that list must occur
-where its versions and its condition fit: the list is what Maskwise does otherwise than oneDNN, no
-more, no less. Version and conditions are what the client has asked the library, scenario "facts".
+Every difference must be in the list of differences. Every entry of that list must occur if its
+versions and its condition apply. So the list is exactly what Maskwise does differently from oneDNN.
+The client's scenario "facts" asks the library for its version and the conditions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[str, str, int]  # scenario, call, how often that call was made befor
 
 @dataclass
 class Rule:
-    """One line of the list: shell patterns, and where they hold."""
+    """One line of the list: shell patterns, and the conditions under which they apply."""
 
     where: str
     scenario: str
@@ -45,7 +45,9 @@ class Rule:
 
 
 def holds(where: str, facts: dict[str, int]) -> bool:
-    """Of "3.7+ 3.2 if no bf16": some version is this one, or that and newer, and the fact is so."""
+    """Whether a text like "3.7+ 3.2 if no bf16" matches: some version matches, exactly or as a
+    minimum, and the fact holds.
+    """
     versions, _, condition = where.partition(" if ")
     minor = facts["minor"]
     named = [version.removeprefix("3.") for version in versions.split()]
@@ -56,7 +58,7 @@ def holds(where: str, facts: dict[str, int]) -> bool:
 
 
 def alternatives(cell: str) -> list[str]:
-    """Of "a{b,c}" these are "ab" and "ac"."""
+    """Expands "a{b,c}" to "ab" and "ac"."""
     before, _, rest = cell.partition("{")
     inside, _, behind = rest.partition("}")
     return [before + each + behind for each in inside.split(",")]

@@ -1,4 +1,4 @@
-// Selects among other operators, and graphs that hold none: counts, order, ports, ids of operators.
+// Selects among other operators, and graphs without Select: counts, order, ports, ids of operators.
 
 #include "select_graph.hpp"
 
@@ -51,8 +51,8 @@ void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
     for (const auto& partition : partitions) note_partition(out, name_of(policy), partition.get());
 }
 
-// What every tensor holds once the whole graph has run. The ids of partitions differ from run to
-// run; that they are fresh is a trap's test.
+// The content of every tensor after the whole graph has run. Ids of partitions differ from run to
+// run; a trap tests that they are new.
 void note_memory(const transcript& out, const std::vector<node>& nodes,
                  dnnl_graph_partition_policy_t policy) {
     const auto bytes = run_graph(nodes, policy);
@@ -92,7 +92,7 @@ void gpu_engine_kind(const transcript& out, const void*) {
     dnnl_graph_partition_destroy(single);
 }
 
-// No rank at all: a partition is made all the same, since only compile looks at ranks.
+// Without a rank, a partition is still created, because only compile reads ranks.
 void impossible_rank(const transcript& out, const void*) {
     for (const int rank : {-7, 13}) {
         logical_tensor source = t(11);
@@ -117,7 +117,7 @@ logical_tensor scalar(std::size_t id) {
     return dense(id, f32, {1});
 }
 
-// Scores, scale, mask, SoftMax, values: what a partition of attention is made of.
+// Scores, scale, mask, SoftMax, values: the operators of an attention partition.
 std::vector<node> attention(dnnl_data_type_t type) {
     std::vector<node> nodes{{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
                             {2, dnnl_graph_op_divide, {t(12), scalar(13)}, {t(14)}},
@@ -131,7 +131,7 @@ std::vector<node> attention(dnnl_data_type_t type) {
     return nodes;
 }
 
-// What the CPU lacks is refused in the same way; how results are rounded is the harness's test.
+// Both refuse the same cases if the CPU lacks an instruction. Rounding is tested by the harness.
 void attention_in_16_bits(const transcript& out, const void*) {
     for (const auto type : {dnnl_bf16, dnnl_f16})
         out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());

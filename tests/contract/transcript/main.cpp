@@ -17,7 +17,7 @@ using namespace maskwise::contract;
 
 namespace {
 
-// Which scenario the child is at, shared with it.
+// The child's current scenario, in shared memory.
 std::size_t& progress() {
     static auto* const shared = static_cast<std::size_t*>(mmap(
         nullptr, sizeof(std::size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -34,7 +34,7 @@ void note_facts(const transcript& out, const void*) {
 }
 
 [[noreturn]] void run_in_child(const std::vector<scenario>& chosen) {
-    // What an aborting library prints about itself is not part of the transcript.
+    // The message of an aborting library is not part of the transcript.
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(3);
     for (; progress() < chosen.size(); ++progress()) {
         const scenario& next = chosen[progress()];

@@ -1,4 +1,4 @@
-// What add_op answers: types, counts and attributes of Select's schema.
+// Results of add_op: types, counts and attributes of Select's schema.
 
 #include "select_graph.hpp"
 

@@ -35,7 +35,7 @@ public:
     dnnl_graph_graph_t graph() const { return graph_.get(); }
     dnnl_graph_op_t op() const { return op_.get(); }
 
-    // Finalizes, filters, takes the partitions; notes their number. Null where there is none.
+    // Finalizes, filters, gets the partitions and records their number. Null if there are none.
     dnnl_graph_partition_t partition();
 
 private:

@@ -32,7 +32,7 @@ private:
 struct scenario {
     std::string name;
     void (*run)(const transcript&, const void* data) = nullptr;
-    const void* data = nullptr; // what a table of scenarios passes to one function
+    const void* data = nullptr; // one row of a table of scenarios
 };
 
 void add_compile_scenarios(std::vector<scenario>& all);

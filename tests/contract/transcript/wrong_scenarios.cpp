@@ -1,5 +1,5 @@
-// Bad input of every kind: numbers that overflow, strides that lead astray, pointers and counts
-// that are wrong. A status or a right answer; for the rest see compile_scenarios.cpp.
+// Bad input of every kind: numbers that overflow, invalid strides, wrong pointers and counts. The
+// result is a status or correct; other cases are in compile_scenarios.cpp.
 
 #include "select_graph.hpp"
 
@@ -82,7 +82,7 @@ dnnl_status_t execute_at(const ready& r, const std::vector<void*>& data) {
                                                  1, &handles[3]);
 }
 
-// Every buffer starts `shift` bytes behind an aligned address.
+// Every buffer starts `shift` bytes after an aligned address.
 void misaligned(const transcript& out, const void*) {
     const ready r;
     if (!r.compiled) return;
@@ -113,7 +113,7 @@ void null_data(const transcript& out, const void* missing) {
     out.status("execute", execute_at(r, data));
 }
 
-// Fewer tensors than compile was given, null elements, null lists, no stream.
+// Fewer tensors than compile got, null elements, null lists, no stream.
 void wrong_counts(const transcript& out, const void*) {
     const ready r;
     if (!r.compiled) return;

@@ -26,7 +26,7 @@ const node select_node = select_of({40}, {9, 40}, {1}, {9, 40});
 const logical_tensor &cond = select_node.inputs[0], &src_0 = select_node.inputs[1],
                      &src_1 = select_node.inputs[2], &dst = select_node.outputs[0];
 
-// What a Select of these tensors must leave in dst.
+// The expected dst of a Select of these tensors.
 std::vector<std::uint8_t> expected(const node& select) {
     memory bytes;
     select_by_reference(select, bytes);
@@ -64,7 +64,7 @@ protected:
 };
 
 // 1: every function that takes a partition or a compiled partition gets a handle that Maskwise
-// executes, those that no public header declares and the SYCL ones as well.
+// executes, including SYCL's functions and those that no public header declares.
 TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     std::size_t id = 0;
     EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
@@ -77,7 +77,7 @@ TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     EXPECT_EQ(kind, dnnl_cpu);
     EXPECT_NO_FATAL_FAILURE(ask_mangled_partition_kind(partition.get()));
     const auto made = compiled();
-    const std::vector<void*> no_events; // of no events, so of any type
+    const std::vector<void*> no_events; // no events, so the type does not matter
     for (const void* deps :
          {static_cast<const void*>(nullptr), static_cast<const void*>(&no_events)})
         EXPECT_EQ(execute_sycl(made.get(), select_node, deps),
@@ -99,7 +99,7 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
               library().minor >= 4 ? dnnl_success : dnnl_unimplemented);
 }
 
-// 4: what the headers of a newer oneDNN declare answers on an older one, too.
+// 4: functions that the headers of a newer oneDNN declare return an error on an older one, too.
 TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
     const auto made = compiled();
@@ -129,7 +129,8 @@ TEST_F(traps, trap_05_positions_are_those_of_compile) {
     }
 }
 
-// 6: tensors given to execute may be described otherwise than at compile: only their memory counts.
+// 6: tensors passed to execute may have other descriptions than at compile: only their memory
+// counts.
 TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     memory bytes;
     select_by_reference(select_node, bytes);
@@ -168,7 +169,8 @@ TEST_F(traps, trap_07_counts_and_fresh_handles) {
         EXPECT_NE(compile(each.get(), {cond, src_0, src_1}, {dst}), nullptr);
 }
 
-// 8: a Select that oneDNN fuses with its neighbours stays in that partition, and the counts stay.
+// 8: a Select that oneDNN fuses with its neighbours stays in that partition, and counts do not
+// change.
 TEST_F(traps, trap_08_fused_selects_stay_fused) {
     const logical_tensor a = dense(10, dnnl_f32, {9, 8}), b = dense(11, dnnl_f32, {8, 40});
     const logical_tensor scores = dense(12, dnnl_f32, {9, 40});
@@ -192,8 +194,8 @@ TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
     EXPECT_EQ(ops_of(partition.get()), std::vector<std::size_t>{select_node.id});
 }
 
-// 10: add_op copies: the client's operator may change or go at once. A second one with the same id
-// is ignored, with success. The length of a string attribute does not count.
+// 10: add_op copies: the client may change or destroy its operator at once. A second operator with
+// the same id is ignored, with success. The length of a string attribute does not matter.
 TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     owned_graph other = make_graph();
     auto op = make_op(select_node);
@@ -250,7 +252,7 @@ TEST_F(traps, trap_13_partition_of_a_single_operator) {
     expect_right(made.get());
 }
 
-// 14: the value of a host scalar cannot be asked for later; it is copied when the tensor is made.
+// 14: the value of a host scalar is copied when the tensor is created, and cannot be queried later.
 TEST_F(traps, trap_14_host_scalars) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN throws at compile";
     if (library().minor < 9) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
@@ -280,8 +282,8 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }
 
-// 15: a compiled partition outlives its graph and its partition, the addresses of which others get;
-// engines come and go. Threads are stress.cpp's.
+// 15: a compiled partition outlives its graph and its partition, whose addresses are reused;
+// engines come and go. stress.cpp tests threads.
 TEST_F(traps, trap_15_lifetimes) {
     const auto made = compiled();
     partition.reset();
@@ -310,7 +312,7 @@ TEST_F(traps, trap_15_engines_come_and_go) {
     }
 }
 
-// Null is nobody's handle, however many handles came and went.
+// Null is never a valid handle, however many handles came and went.
 TEST_F(traps, null_handles_after_many_others) {
     std::vector<owned_compiled> many;
     std::vector<owned_graph> graphs;
@@ -331,7 +333,7 @@ TEST_F(traps, null_handles_after_many_others) {
     EXPECT_EQ(dnnl_graph_op_destroy(nullptr), dnnl_success);
 }
 
-// A large Select needs threads: those of the one libtbb in the process.
+// A large Select needs threads, from the only libtbb in the process.
 TEST_F(traps, one_libtbb) {
     const dims large{1000, 1000};
     run_graph({select_of(large, large, large, large)});

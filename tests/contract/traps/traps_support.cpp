@@ -17,7 +17,7 @@ dnnl_status_t call(const char* name, Arguments... arguments) {
     return reinterpret_cast<dnnl_status_t (*)(Arguments...)>(address)(arguments...);
 }
 
-// The tensors of one execution with buffers of their own.
+// The tensors of one execution, with separate buffers.
 struct bound_node {
     memory bytes;
     bound_tensors inputs, outputs;

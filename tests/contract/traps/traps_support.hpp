@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests of the traps need besides the client: functions that not every oneDNN has,
-// found by name as a client would find them that serves several versions.
+// Functions that not every oneDNN has, looked up by name like a client that supports several
+// versions.
 
 #include "support/client/graph_client.hpp"
 
@@ -13,7 +13,7 @@ using namespace test;
 
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
-// Each answers `unimplemented` where the process has no such function.
+// Each returns `unimplemented` if the process does not have the function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 // `deps` points to a std::vector<sycl::event> or is null.
 dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what,
@@ -28,10 +28,10 @@ dnnl_status_t create_ocl_allocator();
 // dst's bytes after dnnl_graph_compiled_partition_execute_v2; empty where that fails.
 std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& what);
 
-// What dnnl_graph_tensor_get_logical_tensor tells of a tensor made of `what`.
+// The result of dnnl_graph_tensor_get_logical_tensor for a tensor created from `what`.
 logical_tensor logical_tensor_of_a_tensor(const logical_tensor& what);
 
-// An engine whose allocator throws; whether the client catches what it threw. Not on SYCL.
+// Whether the client catches the exception of an engine whose allocator throws. Not on SYCL.
 bool a_throwing_allocator_reaches_the_client();
 
 // A 0-D f32 host scalar, and a Select whose input `slot` is one.

@@ -19,7 +19,7 @@ void* real_library() {
     static void* const library = [] {
         void* const usual = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD);
         return usual != nullptr ? usual : dlopen("libdnnl.so.3.6", RTLD_NOW | RTLD_NOLOAD);
-    }(); // Debian's has a name of its own
+    }(); // Debian's library has another name
     return library;
 }
 

@@ -26,12 +26,12 @@ struct api {
 #define X(name) decltype(&dnnl_graph_##name) name;
     MASKWISE_FUZZ_CALLS(X)
 #undef X
-    // Of oneDNN 3.9 and newer; null where the library has none.
+    // Introduced by oneDNN 3.9; null if the library does not have it.
     dnnl_status_t (*tensor_create_scalar)(dnnl_graph_tensor_t*, const dnnl_graph_logical_tensor_t*,
                                           void*);
 };
 
-// Prints what was found and ends the process, which is how a fuzz target tells.
+// Prints the fault and ends the process: a fuzz target reports by ending.
 [[noreturn]] void fail(const std::string& what);
 
 const api& with_plugin();

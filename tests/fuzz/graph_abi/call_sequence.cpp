@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    // Calls both sides; what they answer, where it is the same.
+    // Calls both sides. Returns their result, if it is equal.
     template <typename Call>
     int call(const char* name, const Call& of_side) {
         const int status = of_side(with_plugin(), 0U), other = of_side(real(), 1U);
@@ -53,7 +53,7 @@ private:
         handle = {};
     }
 
-    // What both sides tell through an output must be the same, too.
+    // Both sides must also return the same through an output.
     template <typename Value, typename Handle, typename Function>
     void ask(const char* name, const both<Handle>& handle, Function api::*function) {
         both<Value> told{};
@@ -81,7 +81,7 @@ private:
         call("op_create", [&](const api& side, std::size_t i) {
             return side.op_create(&op[i], description.id, description.kind, "op");
         });
-        // As a client does at once, mostly; the rest comes by chance, or never.
+        // What most clients do at once; other calls come by chance, or never.
         if (one_in(random_, 4)) return;
         for (const auto& input : description.inputs) add(op, input, &api::op_add_input);
         for (const auto& output : description.outputs) add(op, output, &api::op_add_output);

@@ -54,8 +54,8 @@ public:
         const std::size_t rows = to_.add_dimension(), columns = to_.add_dimension();
         const std::size_t size = to_.add_dimension(draw(random_, 2, 33));
         const bool transposes = one_in(random_, 2);
-        // Of grouped queries, heads share keys and values. Drawn aside, so that most inputs found
-        // before make the graphs that they made.
+        // With grouped queries, heads share keys and values. Drawn from a separate stream, so that
+        // most existing inputs still draw the same graphs.
         auto aside = later_;
         dimensions own{batch, heads}, shared = own;
         if (one_in(aside, 5)) own.push_back(to_.add_dimension(3)), shared.push_back(0);
@@ -67,7 +67,7 @@ public:
         const auto k = to_.input(
             type, transposes ? of(shared, columns, size) : of(shared, size, columns), 0.25);
         whole_ = of(own, rows, columns);
-        // At most 33 products of numbers up to a quarter.
+        // of scores and added operands: 3.13 ends the process on it
         to_.may_lay_out_anew = false; // of scores and what is added, 3.13 ends on it
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
         for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
@@ -188,8 +188,7 @@ private:
                      whole_, from.largest, from.error));
     }
 
-    // What the mask hides has no part in the sum. Rows of which nothing is left are no numbers, or
-    // 0.
+    // Masked values do not take part in the sum. Rows without any key are NaN or 0.
     void mask_soft_max(float hidden) {
         const auto cond = draw_cond();
         const auto row = current();
@@ -215,8 +214,8 @@ private:
         return made;
     }
 
-    // Comparisons are of what the client fills: a result that is nearly right may compare
-    // otherwise.
+    // Comparisons have only operands that the client fills, because a nearly correct result may
+    // compare differently.
     chain_value draw_cond() {
         const auto how = draw(random_, 0, 5);
         if (how == 0 && whole_.size() >= 2) return draw_causal_mask();
@@ -230,7 +229,7 @@ private:
         return to_.op(dnnl_graph_op_greater_equal, {left, right}, dnnl_boolean, whole_, 0, 0);
     }
 
-    // Of attention: the same for every head, and maybe for each row, column or batch.
+    // A mask of attention: equal for all heads, and maybe for each row, column or batch.
     dimensions draw_broadcast_mask() {
         auto shape = whole_;
         shape[1] = 0;
@@ -276,8 +275,9 @@ private:
     dimensions whole_; // the row's, the shape of every result
     std::vector<chain_value> values_;
     bool has_select_ = false;
-    const bool knows_more_ = dnnl_version()->minor >= 13; // of SoftMax
-    bool may_replace_ = true;                             // scores where the mask is true
+    // of SoftMax scores where the mask is true
+    const bool knows_more_ = dnnl_version()->minor >= 13;
+    bool may_replace_ = true; // scores where the mask is true
     bool may_drop_dimensions_ = true;
     bool may_cast_ = true;
     bool masks_broadcast_ = false;

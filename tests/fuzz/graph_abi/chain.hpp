@@ -8,8 +8,8 @@
 
 namespace maskwise::fuzz {
 
-// A graph around a Select, and what a client has when it compiles: other extents, ranks and layouts
-// than at add_op, and lists in another order or with tensors that nobody asked for.
+// A graph around a Select, and the client's tensors at compile: other extents, ranks and layouts
+// than at add_op, and lists in another order or with unrelated tensors.
 struct chain_description {
     graph_description graph;
     std::map<std::size_t, logical_tensor> now; // every tensor of the graph, by id
@@ -18,11 +18,12 @@ struct chain_description {
     std::map<std::size_t, double> tolerance;   // of those that operators make
     std::set<std::size_t> open;                // made, in a layout that the library chooses
     bool lists_are_reversed = false, has_further_output = false;
-    std::size_t further_input = 0; // in each list: nobody's, or a value's that operators make
+    // in each list: an unrelated tensor, or a value that operators compute
+    std::size_t further_input = 0;
 };
 
-// Element-wise operators, SoftMax and masks of indices around one Select or more: what is merged to
-// loops and rows, and what comes near. `later`: see chain_writer.
+// Element-wise operators, SoftMax and masks of indices around one or more Selects: graphs that are
+// merged to loops and rows, and similar ones. `later`: see chain_writer.
 chain_description draw_chain(generator& random, generator& later);
 
 // MatMul, the same on its scores, MatMul: one partition of oneDNN's.

@@ -16,8 +16,8 @@
 namespace maskwise::fuzz {
 namespace {
 
-// oneDNN keeps what it compiled in caches. One it leaves inconsistent where it throws; in the other
-// layouts are the same that differ in strides of extents of 1, for which 3.13 makes other code.
+// oneDNN caches compiled code. One cache is left inconsistent by an exception. The other ignores
+// strides of extents of 1, although 3.13 generates other code for them.
 void switch_caches_off() {
     static const bool are_off =
         dnnl_graph_set_compiled_partition_cache_capacity(0) == dnnl_success &&
@@ -31,7 +31,8 @@ public:
     judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
         : oracle_(chain, inputs), side_(side) {}
 
-    // Why another side's tensor is wrong that was made of this side's.
+    // Describes the fault of another side's tensor that was computed from this side's; empty if it
+    // is correct.
     std::string find_wrong(const chain_result& other, std::size_t id) const {
         bool loses_nans = false;
         return oracle_.find_wrong({other.tensors.at(id), other.bytes.at(id)}, loses_nans);
@@ -39,7 +40,7 @@ public:
 
     std::string find_wrong(std::size_t id) const { return find_wrong(side_, id); }
 
-    // What follows from a wrong tensor is judged by it as it is.
+    // Values computed from a wrong tensor are judged by that tensor.
     void go_on_from(std::size_t id) {
         const laid_out stored{side_.tensors.at(id), side_.bytes.at(id)};
         bool loses_nans = false;
@@ -54,7 +55,7 @@ private:
     const chain_result& side_;
 };
 
-// One chain, and what both sides made of it.
+// One chain, and the results of both sides.
 class comparison {
 public:
     comparison(const session& alone, const chain_description& chain, const tensor_bytes& inputs,
@@ -85,10 +86,9 @@ private:
                    .empty();
     }
 
-    // Whether oneDNN alone makes a wrong tensor, too, of the inputs that it has here. Before 3.8
-    // its Select makes NaNs of infinite numbers, after which its products are right whatever it
-    // multiplies; and 3.13 adds numbers from outside of a broadcast operand where the other
-    // operands are transposed, which the client's layouts did not ask for.
+    // Whether oneDNN alone computes a wrong tensor, too, from the plugin's inputs. Before 3.8, its
+    // Select turns infinities into NaN, which hides wrong products. 3.13 reads outside a broadcast
+    // operand if the other operands are transposed, which the client did not ask for.
     bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
         if (own_.owned.contains(id)) return false;
         const auto again = repeat_partition(alone_, chain_, own_, other_, id);
@@ -96,9 +96,9 @@ private:
                !plugin_side.find_wrong(again, id).empty();
     }
 
-    // In the order in which they are made. A wrong tensor is excused where oneDNN alone makes it
-    // wrongly, too, also of the plugin's inputs, and where oneDNN made it by a partition of its own
-    // that it does not reach alone.
+    // In order of computation. A wrong tensor is excused if oneDNN alone computes it wrongly, too,
+    // even from the plugin's inputs, or if oneDNN computed it in a partition that does not occur
+    // without the plugin.
     void decide() {
         judge plugin_side(chain_, inputs_, own_), other(chain_, inputs_, other_);
         for (const std::size_t id : own_.written) {

@@ -4,7 +4,7 @@
 
 namespace maskwise::fuzz {
 
-// What was tried, and what came of it.
+// Counts of graphs and outcomes.
 struct tally {
     long graphs = 0, merged = 0, composites = 0;
     // Graphs: both run it, neither does, the plugin alone does.
@@ -16,9 +16,9 @@ struct tally {
     long with_nans = 0, with_constants = 0, with_scalars = 0;
 };
 
-// A graph that is drawn, run beside oneDNN alone and compared tensor by tensor. While oneDNN alone
-// runs, `is_alone` is set. Ends the process where the plugin is wrong; a program without it only
-// runs the graph.
+// Draws a graph, runs it with the plugin and with oneDNN alone, and compares tensor by tensor.
+// `is_alone` is set while oneDNN alone runs. Ends the process if the plugin is wrong. A program
+// without the plugin only runs the graph.
 void check_chain(generator& random, generator& later, tally& counted, volatile bool& is_alone);
 
 } // namespace maskwise::fuzz

@@ -91,14 +91,14 @@ exact_tensor multiply_matrices(const op_description& op, const exact_tensor& a,
     const std::size_t rank = a.values.extents.size();
     auto columns = test::largest_along(b.certainty, transposes ? rank - 1 : rank - 2);
     if (transposes) std::swap(columns.extents[rank - 1], columns.extents[rank - 2]);
-    // 0 * NaN is a number where it is left out; of weights f32 has none that are smaller.
+    // 0 * NaN is a number if it is left out; f32 has no smaller weights.
     const double negligible = skips ? 1e-38 : -1;
     const auto product =
         test::multiply_matrices(a.values, b.values, false, transposes, negligible).value();
     return {product, test::combine(test::largest_along(a.certainty, rank - 1), columns, larger)};
 }
 
-// Of each number, how sure is what a NaN there leaves.
+// For each number: how certain a NaN makes the result.
 test::grid certainty_of(const exact_tensor& x, double of_nans) {
     return test::combine(x.values, x.certainty, [=](double value, double is) {
         return std::isnan(value) ? std::max(is, of_nans) : is;

@@ -13,21 +13,22 @@
 
 namespace maskwise::fuzz {
 
-// What the operators compute, one by one and in double precision, and how sure each number is where
-// NaNs are.
+// The operators' results, computed one by one in double precision, and how certain each number is
+// if there are NaNs.
 struct exact_tensor {
     test::grid values, certainty;
 };
 constexpr double sure = 0;
-constexpr double after_soft_max = 1; // of a row with a NaN, of which code of oneDNN's makes numbers
-constexpr double open = 2; // a NaN met an operator of which the definition does not mention it
+// in a row with a NaN, which some oneDNN code turns into numbers
+constexpr double after_soft_max = 1;
+constexpr double open = 2; // a NaN met an operator whose definition does not mention NaN
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;
 
-// What a mask leaves open.
+// Results that the definition of a mask leaves open.
 struct masked_rule {
-    bool makes_zeros; // SoftMax of a row that is masked whole: NaN, and zeros by oneDNN's reference
-    bool skips_values; // a NaN of a value that has no weight: NaN, and left out where a tile is
+    bool makes_zeros;  // SoftMax of a fully masked row is NaN; zeros in oneDNN's reference
+    bool skips_values; // a NaN value with weight 0 gives NaN, unless its tile is skipped
 };
 
 // Every tensor of a chain. It shares nothing with either library.
@@ -39,7 +40,7 @@ public:
     // is no NaN after SoftMax, which sets `loses_nans`.
     std::string find_wrong(const laid_out& made, bool& loses_nans) const;
 
-    // What follows is computed from this tensor as it was made.
+    // Later values are computed from this tensor as the library computed it.
     void take(const laid_out& made);
 
 private:

@@ -110,7 +110,7 @@ private:
                                                out.size(), out.data(), test::cpu_engine()));
     }
 
-    // Laid out as the library says, in memory of its own with a guard after it.
+    // With the library's layout, in separate memory with a guard page after it.
     bool take_outputs() {
         for (auto& output : outputs_) {
             if (output.id >= further) continue;
@@ -143,7 +143,7 @@ private:
         return handle;
     }
 
-    // `memory`: by id, where a tensor does not lie in its own.
+    // `memory`, by id: tensors that use another tensor's memory.
     void execute(const std::map<std::size_t, std::byte*>& memory) {
         const auto bytes_of = [&](const logical_tensor& tensor) {
             if (tensor.id >= further) return spare_.data();
@@ -270,7 +270,7 @@ bool described_alike(const logical_tensor& a, const logical_tensor& b) {
            std::equal(a.layout.strides, a.layout.strides + a.ndims, b.layout.strides);
 }
 
-// In some order of its dimensions, as oneDNN itself lays out what is left open.
+// In a random order of dimensions, like oneDNN's choice for an open layout.
 bool is_dense(const logical_tensor& tensor) {
     std::int64_t count = 1;
     for (int i = 0; i < tensor.ndims; ++i) count *= tensor.dims[i];

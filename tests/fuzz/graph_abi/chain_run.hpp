@@ -12,10 +12,11 @@
 
 namespace maskwise::fuzz {
 
-// What one side made of a chain: the tensors as they were laid out and filled, or why not.
+// One side's result of a chain: the tensors with their layouts and bytes, or the reason why there
+// are none.
 struct chain_result {
-    std::string refusal; // what oneDNN may answer: a status or an exception; empty: all was run
-    std::string fault;   // what no library may do
+    std::string refusal; // oneDNN's status or exception; empty if all partitions ran
+    std::string fault;   // a fault that no library may have
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
     std::set<std::size_t> written; // tensors of the partitions that were run
@@ -35,16 +36,16 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// What `own` has, with the partition that makes the tensor run again, by `side`, where the
-// partition's inputs are dense or lie as in `other`, which that side made; else the refusal says
-// so.
+// Runs the partition that computes the tensor again, on `side` and with the inputs of `own`. The
+// partition's inputs must be dense or have the layouts of `other`, a result of `side`; else
+// `refusal` says so.
 chain_result repeat_partition(const session& side, const chain_description& chain,
                               const chain_result& own, const chain_result& other, std::size_t id);
 
 // Faults that the target's tests plant.
 bool planted(const char* fault);
 
-// Empty where all elements of the same index are at most `tolerance` apart, or both NaN.
+// Empty if all elements with the same index differ by at most `tolerance` or are both NaN.
 std::string difference(const laid_out& a, const laid_out& b, double tolerance);
 
 } // namespace maskwise::fuzz

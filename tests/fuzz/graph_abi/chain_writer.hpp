@@ -45,7 +45,7 @@ public:
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
     chain_description take();
 
-    // Of the layouts of tensors to come, whether they may be others than row-major.
+    // Whether later tensors may have layouts other than row-major.
     bool may_lay_out_anew = true;
 
 private:

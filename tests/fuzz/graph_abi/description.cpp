@@ -28,7 +28,7 @@ std::vector<std::int64_t> draw_extents(generator& random) {
     return extents;
 }
 
-// Fits under `whole` unless the draw says otherwise.
+// Broadcasts to `whole` unless the draw decides otherwise.
 std::vector<std::int64_t> draw_part(generator& random, const std::vector<std::int64_t>& whole) {
     auto part = whole;
     const auto dropped = one_in(random, 3) ? draw(random, 0, std::ssize(whole)) : 0;
@@ -119,7 +119,7 @@ void spoil(generator& random, logical_tensor& tensor) {
     }
 }
 
-// Permuted or padded, as frameworks lay tensors out.
+// Permuted or padded, like tensors of frameworks.
 void relay(generator& random, logical_tensor& tensor) {
     std::int64_t stride = 1;
     for (int i = 0; i < tensor.ndims; ++i) {

@@ -19,7 +19,7 @@ struct op_description {
     test::attribute_list attributes = {};
 };
 
-// A small graph, mostly of one Select, now and then with neighbours, repeated ids, types and
+// A small graph, mostly with one Select, sometimes with neighbours, repeated ids, or types and
 // counts that no Select has.
 struct graph_description {
     std::vector<op_description> ops;
@@ -30,15 +30,15 @@ struct graph_description {
 
 graph_description draw_graph(generator& random);
 
-// One Select's tensors as a client may give them to compile: those of the operator with shapes and
-// layouts filled in, or spoiled.
+// The tensors that a client may pass to compile for one Select: the operator's tensors with shapes
+// and layouts filled in, or invalid ones.
 struct compile_description {
     std::vector<logical_tensor> inputs, outputs;
 };
 
 compile_description draw_compile(generator& random, const op_description& select);
 
-// As graphs are often built: shapes that are known only at compile.
+// Typical graphs of clients: shapes are known only at compile.
 void forget_shape(generator& random, logical_tensor& tensor);
 
 // Everything needed to see a failing case, a line each.

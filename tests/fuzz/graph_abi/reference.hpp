@@ -11,8 +11,8 @@ namespace maskwise::fuzz {
 // too, which are oneDNN's.
 bool is_select(const op_description& op);
 
-// What compile may answer, by rules of this file's own: the words of the operator's specification
-// and of docs/compatibility.md. `either` where a description is both odd and harmless.
+// The expected result of compile, from the operator's specification and docs/compatibility.md.
+// `either` if a description is odd but harmless.
 enum class verdict { must_work, must_refuse, either };
 
 verdict judge(const op_description& select, const compile_description& given);

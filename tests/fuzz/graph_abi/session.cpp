@@ -101,7 +101,7 @@ void session::destroy() {
 
 namespace {
 
-// Takes the partition out of the list; false where it is not there.
+// Removes the partition from the list. Returns false if it is not there.
 bool take(std::vector<partition_note>& from, const partition_note& description) {
     const auto position = std::find(from.begin(), from.end(), description);
     if (position == from.end()) return false;

@@ -9,10 +9,10 @@
 
 namespace maskwise::fuzz {
 
-// What a partition tells about itself.
+// A partition's properties.
 struct partition_note {
     std::vector<std::size_t> ops;
-    std::vector<int> answers; // of each query, and the numbers of its ports
+    std::vector<int> answers; // the status of each query, and the numbers of ports
 
     bool operator==(const partition_note&) const = default;
 };
@@ -24,7 +24,7 @@ struct session {
     std::vector<dnnl_graph_op_t> ops;
     dnnl_graph_graph_t graph = nullptr;
     std::vector<dnnl_graph_partition_t> partitions;
-    std::vector<partition_note> notes; // of each partition
+    std::vector<partition_note> notes; // for each partition
 
     explicit session(const api& whose) : calls(whose) {}
 

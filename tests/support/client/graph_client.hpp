@@ -1,8 +1,7 @@
 #pragma once
 
-// A client of oneDNN Graph's C API, which builds graphs and executes their partitions as a
-// framework does. It knows nothing of Maskwise but the one function that tells what Maskwise
-// executes.
+// A client of oneDNN Graph's C API. It builds graphs and executes their partitions like a
+// framework. It uses only one function of Maskwise, which says what Maskwise executes.
 
 #include "support/client/tensors.hpp"
 
@@ -27,10 +26,10 @@ struct node {
     dnnl_graph_op_kind_t kind;
     std::vector<logical_tensor> inputs, outputs;
     attribute_list attributes = {};
-    std::string name = "an operator with a name"; // too long to lie in a string itself
+    std::string name = "an operator with a name"; // too long for the small-string buffer
 };
 
-// Of dense tensors, f32 but for cond; ids 0 to 3 in this order.
+// Dense tensors with ids 0 to 3 in this order; f32 except cond.
 node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst);
 
 struct handle_deleter {
@@ -49,8 +48,8 @@ using owned_partition = owned<dnnl_graph_partition_t>;
 using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
-// A client goes on where a call answers an error, but while one of failures_are_thrown is alive,
-// which makes an exception of it, and of what a call throws.
+// A client continues after a call returns an error. While a failures_are_thrown lives, errors
+// become exceptions, and exceptions of calls pass on.
 struct failed_call : std::runtime_error {
     failed_call(const char* called, dnnl_status_t answer);
     failed_call(const char* called, const std::exception& let_out);
@@ -83,8 +82,8 @@ dnnl_status_t call(const char* function, const Run& run) {
     return status;
 }
 
-// Of what it creates by create(&handle). Owned before a failure can be thrown: what failed may have
-// left an object.
+// Owns the object of create(&handle). It owns the object before it throws for a failure, because a
+// failed call may have created one.
 template <typename Handle, typename Create>
 owned<Handle> make(const char* function, const Create& create) {
     owned<Handle> made;
@@ -133,7 +132,7 @@ dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
 owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logical_tensor>& inputs,
                        const std::vector<logical_tensor>& outputs,
                        dnnl_engine_t engine = cpu_engine());
-// What the compiled partition answers of each tensor.
+// The compiled partition's description of each tensor.
 std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
                                     const std::vector<logical_tensor>& tensors);
 
@@ -160,9 +159,9 @@ dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
                       const std::vector<logical_tensor>& outputs, memory& bytes,
                       dnnl_stream_t stream = cpu_stream());
 
-// The whole graph on filled inputs; every tensor's bytes. What this oneDNN does not support and is
-// a Select alone, the client does itself, element by element. An empty map tells that something
-// failed.
+// Runs the whole graph on filled inputs and returns every tensor's bytes. If this oneDNN does not
+// support a single Select, the client computes it element by element. Returns an empty map on
+// failure.
 memory run_graph(const std::vector<node>& nodes,
                  dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
 

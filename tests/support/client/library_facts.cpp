@@ -9,7 +9,7 @@
 namespace maskwise::test {
 namespace {
 
-// Where oneDNN throws, its cache keeps an entry that points into the partition: never destroyed.
+// Never destroyed: when oneDNN throws, its cache keeps an entry that points into the partition.
 std::vector<owned_partition>& asked() {
     static auto& kept = *new std::vector<owned_partition>;
     return kept;

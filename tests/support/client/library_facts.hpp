@@ -1,15 +1,15 @@
 #pragma once
 
-// What the oneDNN of this process can do on this CPU, asked through its public API, so that a test
-// says what it expects given that.
+// What the oneDNN of this process can do on this CPU, found through its public API. Tests expect
+// accordingly.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
 namespace maskwise::test {
 
-// Asked once, without a Select: the answers are oneDNN's with the plugin in front, too.
+// Queried once, without a Select, so that the answers are oneDNN's even with the plugin loaded.
 struct library_facts {
-    int minor = 0; // of oneDNN 3
+    int minor = 0; // version of oneDNN 3
     bool avx512 = false;
     bool bf16 = false, f16 = false; // whether it runs a MatMul of this type
 };
@@ -30,7 +30,7 @@ inline bool fuses_attention() {
 // Whether partitions of one operator are merged around a Select (policy fusion).
 bool merges();
 
-// Whether the operator compiles as a partition of its own. It belongs to that graph then.
+// Whether the operator compiles as a single partition. The partition belongs to that graph.
 bool runs_alone(dnnl_graph_op_t op);
 
 } // namespace maskwise::test

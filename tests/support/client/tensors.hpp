@@ -15,10 +15,10 @@ namespace maskwise::test {
 using dims = std::vector<std::int64_t>;
 using logical_tensor = dnnl_graph_logical_tensor_t;
 
-// Of oneDNN 3.9 and newer, so that older headers lack it.
+// oneDNN 3.9 introduced it, so older headers do not have it.
 inline constexpr auto host_scalar = static_cast<dnnl_graph_tensor_property_t>(3);
 
-// Element strides without gaps, row-major; an extent of 0 counts as 1.
+// Row-major strides in elements, without gaps. An extent of 0 counts as 1.
 dims row_major(const dims& extents);
 
 logical_tensor strided(std::size_t id, dnnl_data_type_t type, const dims& extents,
@@ -40,8 +40,8 @@ view view_of(const logical_tensor& tensor, const void* data);
 // Bytes up to the end of the last element.
 std::size_t size_of(const logical_tensor& tensor);
 
-// So many bytes of numbers that depend on the tensor's id and the position only: finite in every
-// type, small integers in f32.
+// A buffer of the tensor's size. Its numbers depend only on the tensor's id and the position. They
+// are finite in every type, and small integers in f32.
 std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor);
 
 } // namespace maskwise::test

@@ -1,4 +1,4 @@
-// The public C++ API, as a client sees it: this file knows the public header alone.
+// The public C++ API as a client sees it: this file includes only public headers.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
 

@@ -1,4 +1,5 @@
-// What the public headers promise beyond results: names, defaults, sizes, allocations, texts.
+// The contracts of the public headers apart from results: names, defaults, sizes, allocations,
+// texts.
 #include "maskwise/attention.hpp"
 
 #include "support/allocations.hpp"
@@ -164,7 +165,7 @@ TEST(contract, a_negative_extent_is_named_with_its_place) {
               "attention: key {2,-3}: extent -3 at position 1 is negative");
 }
 
-// As torch's scaled_dot_product_attention and maskwise.attention in Python have it.
+// The defaults of torch's scaled_dot_product_attention and of maskwise.attention in Python.
 TEST(contract, a_row_that_is_masked_as_a_whole_is_zeros) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {f32, {2, 1}};

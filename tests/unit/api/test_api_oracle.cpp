@@ -21,8 +21,8 @@ using test::view;
 using shape = std::vector<std::int64_t>;
 using enum data_type;
 
-// Types with the width of their elements in bytes; to the reference a string is one byte, from
-// which its text is made.
+// Types and their element width in bytes. For the reference, a string is one byte, from which its
+// text is built.
 constexpr std::pair<data_type, std::int64_t> types[] = {
     {boolean, 1}, {i8, 1},        {u8, 1},          {i16, 2},   {u16, 2}, {f16, 2},
     {bf16, 2},    {i32, 4},       {u32, 4},         {f32, 4},   {i64, 8}, {u64, 8},

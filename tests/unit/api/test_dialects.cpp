@@ -1,4 +1,5 @@
-// What each dialect's specification says, by the public API: types, broadcasting, attribute, texts.
+// The specification of each dialect, tested by the public API: types, broadcasting, attribute,
+// texts.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
 
@@ -17,7 +18,7 @@ using enum data_type;
 constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
                                     u32,     f32, i64, u64, f64, complex64, complex128, string};
 
-// The type lists of the specifications, in the words of this library.
+// The type lists of the specifications, with this library's names.
 struct definition {
     dialect form;
     std::string name;
@@ -162,7 +163,7 @@ TEST(openvino_select_1, gives_the_result_of_its_specification) {
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
 }
 
-// Of oneDNN and OpenVINO alike; the first two are oneDNN's examples.
+// oneDNN and OpenVINO agree on these; the first two are oneDNN's examples.
 constexpr dialect two_step_dialects[] = {dialect::onednn_select, dialect::openvino_select_1};
 
 TEST(two_step_select, broadcasts_in_two_steps) {

@@ -1,6 +1,6 @@
-// Null addresses, negative extents and huge ones beside zeros, for every function of the public
-// headers: the documented error, or a return at once. What counts elements that are not there does
-// not come back from 2^50 of them.
+// Null addresses, negative extents, and huge extents next to zeros, for every function of the
+// public headers. Each call throws the documented error or returns at once: a loop over 2^50
+// elements that do not exist would never end.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"

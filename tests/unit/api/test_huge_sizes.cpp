@@ -1,6 +1,6 @@
-// Extents and strides at the edges of 64 bits through the public API: a description is refused, or
-// its plan has true sizes and runs in exactly the memory described. For AddressSanitizer and
-// UndefinedBehaviorSanitizer, which report what a comparison would not see.
+// Extents and strides at the limits of 64 bits through the public API. A description is refused, or
+// its plan has correct sizes and runs in exactly the memory described. AddressSanitizer and
+// UndefinedBehaviorSanitizer report what a comparison would miss.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/huge_sizes.hpp"
@@ -45,7 +45,7 @@ dims random_shape(chance& random, int rank) {
     return shape;
 }
 
-// With the strides that compile fills in; nothing where it must refuse.
+// With the strides that compile fills in; nullopt if it must refuse.
 std::optional<tensor_desc> completed(tensor_desc operand) {
     for (const std::int64_t extent : operand.extents)
         if (extent < 0) return std::nullopt;

@@ -7,7 +7,8 @@
 
 namespace maskwise {
 
-// What attention is tested on: every instruction set of this machine, and tiles in C++ anywhere.
+// The targets of attention's tests: every instruction set of this machine, and emulated tiles
+// everywhere.
 inline std::vector<const kernel_table*> attention_targets() {
     std::vector<const kernel_table*> targets;
     for (const isa target : supported_isas(native_cpu()))

@@ -63,7 +63,7 @@ TEST_P(attention_test, takes_every_depth) {
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, 51 - depth}, 4), GetParam());
     for (const std::int64_t depth : {64, 80, 96, 128, 256, 300})
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}, 5), GetParam());
-    for (const std::int64_t depth : {512, 513, 700}) // of few queries a long sum has a kernel
+    for (const std::int64_t depth : {512, 513, 700}) // long sums have a kernel for few queries
         check(test::plain_case({1, 2, depth}, {1, 70, depth}, {1, 70, 3}, 15), GetParam());
 }
 
@@ -96,7 +96,7 @@ TEST_P(attention_test, scales_queries_of_any_size) {
     }
 }
 
-// Rows of which every score is -infinity, in whole tiles and in tiles that others keep.
+// Rows whose every score is -infinity, in whole tiles and in tiles that other rows keep.
 TEST_P(attention_test, masks_whole_rows) {
     for (const bool inf_as_zero : {true, false}) {
         attention_case what = test::plain_case({2, 100, 16}, {2, 150, 16}, {2, 150, 16}, 7);
@@ -128,7 +128,7 @@ TEST_P(attention_test, gives_a_finite_fill_its_weight) {
     }
 }
 
-// Keys and values behind the first 128 do not exist: whoever computes a masked tile meets a guard.
+// Keys and values after the first 128 do not exist: computing a masked tile hits a guard page.
 TEST_P(attention_test, does_not_touch_masked_tiles) {
     enum class mask { causal, cond, infinite_bias, lowest_bias };
     for (const mask by : {mask::causal, mask::cond, mask::infinite_bias, mask::lowest_bias}) {
@@ -232,8 +232,8 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
         }
 }
 
-// A few queries for each head, of which heads that share keys may share a mask, too: panels end in
-// the middle of a head, or hold several.
+// A few queries per head. Heads that share keys may share a mask, too. So panels end in the middle
+// of a head or hold several heads.
 TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
     test::generator random(test::base_seed());
     attention_case what;

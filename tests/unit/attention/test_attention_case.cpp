@@ -1,4 +1,4 @@
-// The judge of attention notices what is wrong.
+// The checker of attention notices wrong results.
 
 #include "support/attention_case.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 using test::attention_case;
 
-// A case of which dst holds what is expected, in memory with gaps between its rows.
+// A case whose dst holds the expected values, in memory with gaps between rows.
 attention_case right_case() {
     attention_case what = test::plain_case({2, 5, 4}, {2, 6, 4}, {2, 6, 3}, 1);
     test::generator random(2);
@@ -41,7 +41,7 @@ TEST(attention_case, tells_what_is_wrong) {
         EXPECT_EQ(test::compare(what, wanted, before).rfind("dst element 7 is ", 0), 0);
     }
     what.dst.fill(wanted.dst);
-    what.dst.at.data[12] ^= std::byte{1}; // behind the first row
+    what.dst.at.data[12] ^= std::byte{1}; // after the first row
     EXPECT_EQ(test::compare(what, wanted, before), " bytes around dst were written");
 }
 

@@ -170,8 +170,7 @@ TEST(attention_cost, of_heads_that_share_keys) {
     }
 }
 
-// Heads that share keys read these once with few queries, too, whether each has a mask of its own
-// or all have the same.
+// Heads that share keys read them once for few queries, with one mask per head or one for all.
 TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
     test::generator random(test::base_seed());
     for (const kernel_table* target : attention_targets())
@@ -192,7 +191,7 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
             }
 }
 
-// ALiBi: a band of keys counts, the wider the smaller the slope.
+// ALiBi keeps a band of keys; the smaller the slope, the wider the band.
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
     std::int64_t before = 0;
@@ -215,7 +214,7 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     EXPECT_EQ(before, 100);
 }
 
-// Rows of which a finite number masks every key need all of them; infinity needs none.
+// If a finite number masks every key of a row, the row needs all keys; with infinity it needs none.
 TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
     kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
     for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {

@@ -75,7 +75,7 @@ TEST(attention_threads, shared_keys_may_all_be_masked) {
     }
 }
 
-// Each with operands of its own, by turns on the threads of the library and of a loop.
+// Each thread has its own operands, and alternates between the library's threads and a loop.
 void expect_shareable(const extent_list& query, const extent_list& key) {
     std::vector<attention_case> cases;
     std::vector<test::output_memory> before;

@@ -1,5 +1,5 @@
-// Attention of bf16, whose products are of pairs where the instruction set has them: sizes around
-// what a tile or a vector holds.
+// bf16 attention, which uses products of pairs if the instruction set has them. Sizes are near
+// those of tiles and vectors.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using test::attention_case;
 
-// Normally distributed, dense; keys may lie turned.
+// Normally distributed and dense; keys may be transposed.
 attention_case bf16_case(const test::extent_list& query, const test::extent_list& key,
                          const test::extent_list& value,
                          test::layout of_keys = test::layout::dense) {
@@ -35,8 +35,8 @@ protected:
     static void check(const attention_case& what) {
         const test::output_memory before = test::copy_outputs(what);
         const auto plan = make_tile_plan(what.desc, *GetParam());
-        // A table beyond that of its base is there for such products; few queries are multiplied by
-        // the base.
+        // A table for an instruction set beyond the base exists for these products. Few queries use
+        // the base's products.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
         run_attention(*plan, what.operands(), nullptr);

@@ -18,7 +18,7 @@ namespace {
 
 using counts = std::vector<std::int64_t>;
 
-// Items in the order in which workers take them; of heads that are alike.
+// Items in the order in which workers take them, for heads with equal costs.
 struct listed {
     listed(const counts& tiles, std::int64_t heads, int workers) {
         const auto row_tiles = std::ssize(tiles);

@@ -14,7 +14,7 @@ using test::attention_case;
 struct scenario {
     const char* name;
     attention_case (*make)();
-    int threads; // of a loop in this thread, which allocates nothing; 0: none is given
+    int threads; // threads of a loop on this thread, which does not allocate; 0: no loop
 };
 
 // For GoogleTest, which would print the padding, too.
@@ -73,7 +73,7 @@ TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
     const auto& [which, onwards] = GetParam();
     const attention_case what = which.make();
     const test::wanted_attention wanted = test::expected(what);
-    compile_and_execute(what, which.threads); // what a process makes once
+    compile_and_execute(what, which.threads); // state that a process creates once
     std::int64_t number = 0;
     for (bool has_failed = true; has_failed && !HasFailure(); ++number) {
         test::generator random(static_cast<std::uint64_t>(number));

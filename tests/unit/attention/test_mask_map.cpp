@@ -1,4 +1,4 @@
-// Which tiles of a mask are kept, masked or mixed, against a look at every element.
+// Classification of tiles as kept, masked or mixed, compared with a scan of every element.
 
 #include "attention/mask_map.hpp"
 
@@ -39,7 +39,7 @@ tile_mask expected_tile(const mask_case& what, std::int64_t head_offset, std::in
                                   : tile_mask::masked;
 }
 
-// Every head looks its tiles up in the map, and finds what is there.
+// Looks up every head's tiles in the map and compares them.
 void check(const mask_case& what, std::int64_t tile) {
     const mask_layout layout = make_mask_layout(mask_kind::true_keeps, what.outer, what.rows,
                                                 what.keys, what.strides, tile, tile);
@@ -98,7 +98,7 @@ struct bias_found {
     float highest;
 };
 
-// Of a tile of `others` with one more element.
+// A tile of `others` with one different element.
 template <class Element>
 bias_found look_at_bias(mask_kind kind, Element others, Element one, bool bounds_mixed = true) {
     constexpr std::int64_t width = sizeof(Element);

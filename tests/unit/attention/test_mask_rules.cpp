@@ -1,5 +1,5 @@
-// Masks as rules: what a row keeps, what tiles have in common, and that attention does the same
-// with them as with the mask written down.
+// Masks as rules: the keys that a row keeps, the summary of a tile, and equal results of attention
+// with rules and with the same mask as an array.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -63,7 +63,7 @@ TEST(mask_rules, name_keys_as_other_libraries_do) {
     EXPECT_EQ(kept_by(rules, {1, 4, 7}, 3), (places{3, 4, 5, 6}));
 }
 
-// Of each sequence, and of tiles as they come.
+// For each sequence, in tiles.
 void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence) {
     const auto text = [&] { return test::to_string(rules); };
     for (std::int64_t first = 0; first < shape.rows; first += 7) {
@@ -150,7 +150,7 @@ outcome run(const attention_case& what, const kernel_table* target) {
     return {test::copy_outputs(what).dst, plan->computed_tiles};
 }
 
-// Skipping zeros changes no bit. Rules may compute a tile more between documents that lie apart.
+// Skipping zeros changes no bit. Rules may compute one more tile if documents are far apart.
 TEST_P(rules_test, do_as_the_same_mask_written_down) {
     int same = 0;
     for (std::uint64_t i = 0; i < 60; ++i) {
@@ -214,7 +214,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     EXPECT_EQ(tiles({.lengths = {65}}), 20);
     EXPECT_EQ(tiles({.documents = {{{0, 320, 0, 320}, {320, 320, 320, 320}}}}), 50);
     EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 0, .first_keys = 4}}), 19);
-    // Of rows side by side, documents that lie far apart.
+    // Adjacent rows whose documents are far apart.
     std::vector<document> apart;
     for (std::int64_t row = 0; row < 64; ++row)
         apart.push_back({row, 1, row % 2 == 0 ? 0 : 600, 40});
@@ -265,7 +265,7 @@ TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
     const std::vector<std::byte> first = test::copy_outputs(what).dst;
-    what.cond.fill(std::vector<double>(kept.size(), 1)); // which it is told not to happen
+    what.cond.fill(std::vector<double>(kept.size(), 1)); // the caller promised not to change it
     EXPECT_EQ(run_with(&maps), 3 * 2);
     EXPECT_EQ(test::copy_outputs(what).dst, first);
     EXPECT_EQ(run_with(nullptr), 3 * 5);

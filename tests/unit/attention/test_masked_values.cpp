@@ -1,5 +1,5 @@
-// NaN wherever no result may come from: rules and a causal boundary leave rows of keys and values
-// out, and what is there must not matter, in any type and for any number of keys.
+// NaN in every key and value that no row keeps. The result must not depend on them, for rules and a
+// causal boundary, in any type and for any number of keys.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -63,7 +63,7 @@ std::int64_t document_at(const attention_case& what, std::int64_t sequence, std:
     return -1;
 }
 
-// Rows of a panel, of which each document is by itself.
+// Rows of a panel, one document per row.
 void for_each_block(const attention_case& what, std::int64_t panel, const visit_rows& visit) {
     for (std::int64_t s = 0; s < what.shape().sequences; ++s)
         for (std::int64_t first = 0, last = 0; first < what.shape().rows; first = last) {
@@ -74,8 +74,8 @@ void for_each_block(const attention_case& what, std::int64_t panel, const visit_
         }
 }
 
-// Gives rows of the tensor that none of these rows of query keeps NaNs, also those of other
-// sequences unless all share it.
+// Sets the tensor's rows that none of these query rows keeps to NaN, including rows of other
+// sequences unless all sequences share the tensor.
 void spoil(const attention_case& what, test::attention_tensor& tensor, std::int64_t sequence,
            std::int64_t first, std::int64_t last) {
     std::vector<double> values = tensor.values;
@@ -100,7 +100,7 @@ std::vector<double> run(const attention_case& what, const tile_plan& plan, int t
     return what.dst.read();
 }
 
-// Of these rows of a sequence, in all heads.
+// For these rows of a sequence, in all heads.
 void expect_same(const attention_case& what, const std::vector<double>& found,
                  const std::vector<double>& wanted, std::int64_t sequence, std::int64_t first,
                  std::int64_t last) {
@@ -114,7 +114,7 @@ void expect_same(const attention_case& what, const std::vector<double>& found,
     }
 }
 
-// What is left out for all rows of a block, or by one row, does not matter to these.
+// Keys that all rows of a block, or one row, leave out do not matter to these rows.
 void expect_untouched(attention_case& what, const kernel_table* target, int threads = 1) {
     if (what.rules) check_rules(*what.rules, what.shape().sequences);
     const auto plan = make_tile_plan(what.desc, *target);
@@ -206,7 +206,7 @@ TEST_P(masked_values, of_random_rules_do_not_matter) {
     }
 }
 
-// So many keys that threads share those of a row tile, and join its states.
+// Enough keys that threads split those of a row tile and merge its states.
 TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
     for (const std::int64_t rows : {3, 40})
         for (const data_type type : types) {
@@ -243,7 +243,7 @@ TEST_P(masked_values, do_not_matter_to_folded_heads) {
             }
 }
 
-// A cond masks a key whatever it holds, and rules what a bias holds.
+// A cond masks a key whatever its value. Rules mask a bias whatever its value.
 TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matter) {
     for (const std::int64_t rows : {1, 5, 33})
         for (const data_type type : types) {

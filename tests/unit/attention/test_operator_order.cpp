@@ -1,5 +1,5 @@
-// Attention in the order of separate operators: against MatMul, the steps around a mask, SoftMax
-// and MatMul one after the other, each rounded where a graph would round.
+// Attention in the order of separate operators. The reference runs MatMul, the steps around a mask,
+// SoftMax and MatMul one after the other, and rounds where a graph would.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -54,7 +54,7 @@ std::vector<double> by_operators(const attention_case& what, float divisor, data
     return test::multiply_matrices(weights, grid_of(what.value), false, false)->values;
 }
 
-// How many elements of each 1024 are further from what is expected than sums of f32 are.
+// The number of elements per 1024 whose error exceeds that of f32 sums.
 double different(const attention_case& what, const std::vector<double>& expected) {
     const std::vector<double> found = what.dst.read();
     std::size_t count = 0;
@@ -74,7 +74,8 @@ void run(const attention_case& what, const kernel_table* target, float divisor) 
     run_attention(*plan, what.operands(), numbers);
 }
 
-// A weight may lie so near the middle of two numbers that exponentials decide, hence one of 1024.
+// A weight may be so near the middle of two numbers that the exponential's error decides; hence one
+// in 1024.
 TEST_P(operator_order, rounds_weights_behind_their_division) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
@@ -93,7 +94,7 @@ TEST_P(operator_order, rounds_weights_behind_their_division) {
         }
 }
 
-// As a sum over all keys has it, tile by tile, and whatever the number of queries.
+// The sum over all keys, tile by tile, does not depend on the number of queries.
 TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     for (const std::int64_t queries : {1, 3, 8, 33}) {
         attention_case what = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
@@ -116,7 +117,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     }
 }
 
-// A sink is a score of its row, also where the mask leaves no tile to be computed.
+// A sink is a score of its row, even if the mask leaves no tile to compute.
 TEST_P(operator_order, a_sink_of_nan_makes_masked_rows_nan) {
     for (const double sink : {std::nan(""), HUGE_VAL})
         for (const bool nan_as_zero : {false, true}) {

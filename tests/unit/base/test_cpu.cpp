@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-// Plays a CPU: the leaves it is given, zero elsewhere.
+// Simulates a CPU with these leaves; other leaves are zero.
 class fake_cpu final : public cpu_reader {
 public:
     std::map<std::pair<std::uint32_t, std::uint32_t>, registers> leaves;
@@ -226,7 +226,7 @@ TEST(read_caches, divides_what_is_shared) {
     EXPECT_EQ(facts.last_level_bytes, 2 << 20);
 }
 
-// A guest of two cores that is told the socket's cache.
+// A virtual machine with two cores that reports the cache of the whole socket.
 TEST(read_caches, does_not_believe_a_socket_for_two_cores) {
     fake_cpu cpu;
     cpu.leaves[{0, 0}].ecx = 0x444d4163; // AuthenticAMD

@@ -96,7 +96,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// As run_select would deal the tiles out, with ends anywhere, also for small cases.
+// Splits tiles like run_select, but at random places and for small cases, too.
 void run_in_parts(generator& random, const select_plan& plan, const select_case& layouts) {
     const operand_pointers at{layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
                               layouts.dst.data};

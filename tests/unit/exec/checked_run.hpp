@@ -14,8 +14,8 @@ namespace maskwise::test {
 select_desc describe(const select_case& layouts);
 
 // Builds the case's plan for `target`, runs it on random bytes between guard pages, whole or in
-// parts, and compares with the reference. Empty where all is right; else what is wrong, with the
-// case. Throws what build_plan throws.
+// parts, and compares with the reference. Returns "" or a description of the error and the case.
+// Throws what build_plan throws.
 std::string checked_run(generator& random, select_case layouts, isa target);
 
 } // namespace maskwise::test

@@ -1,5 +1,5 @@
-// Memory that nobody frees: `caller` loses it on the calling thread, `chunks` in chunks of a
-// parallel run, below frames of oneTBB's. Ends with 0 unless LeakSanitizer objects.
+// Leaks memory on purpose: `caller` on the calling thread, `chunks` in chunks of a parallel run,
+// below oneTBB's frames. Exits with 0 unless LeakSanitizer reports it.
 
 #include "exec/parallel.hpp"
 

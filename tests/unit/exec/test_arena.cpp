@@ -58,7 +58,7 @@ TEST(parallel_run, stays_in_an_arena_of_one) {
     EXPECT_EQ(log.seen.size(), 1U);
 }
 
-// What a caller's thread and another one do to each other inside one parallel_run.
+// Interaction of a caller's thread and another thread inside one parallel_run.
 struct meeting {
     explicit meeting(tbb::task_arena& where) : arena(where) {}
 
@@ -67,7 +67,7 @@ struct meeting {
     std::atomic<bool> has_helper = false, is_caller_taken = false;
 };
 
-// For some time at most: nobody promises that a second thread comes, nor that the task is begun.
+// With a timeout, because a second thread may never come and the task may never begin.
 void wait_for(const std::atomic<bool>& what) {
     for (int i = 0; i < 200 && !what; ++i)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -85,8 +85,8 @@ void meet(const void* context, std::int64_t) {
     wait_for(shared->is_caller_taken);
 }
 
-// The caller may hold a lock that its other tasks want: where it waits inside for the chunks of
-// other threads it must not begin one of them.
+// The caller may hold a lock that its other tasks need. While it waits for chunks of other threads,
+// it must not begin such a task.
 TEST(parallel_run, begins_no_task_of_the_callers_meanwhile) {
     tbb::task_arena arena(2);
     for (int i = 0; i < 5; ++i) {

@@ -19,7 +19,7 @@
 namespace maskwise {
 namespace {
 
-// What body() answers in a child of this process, which is ended where it does not answer.
+// The result of body() in a child of this process. A child that hangs is killed.
 int answer_of_child(const std::function<int()>& body) {
     const pid_t child = fork();
     if (child == 0) {

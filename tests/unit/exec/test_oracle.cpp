@@ -60,7 +60,7 @@ TEST_P(oracle, permuted_shapes) {
     check(40, make_permuted_case);
 }
 
-// src_0 lies in runs, but the last of each is one element, as all of src_1 are.
+// src_0 consists of runs, but the last run has one element, like all runs of src_1.
 TEST_P(oracle, runs_that_end_in_one_element) {
     const view cond{nullptr, {5, 129, 1}, {129, 1, 1}};
     const auto source = [](std::vector<std::int64_t> strides_bytes) {
@@ -103,8 +103,8 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     munmap(memory, bytes);
 }
 
-// Frames of a signal: in whole tiles a frame goes on where the piece of the one before it ends, so
-// that they are read where they lie; in the tiles at the frames' ends they do not, and are packed.
+// Frames of a signal. In whole tiles, a frame continues where the previous one ends, so they are
+// read in place. In tiles at the frames' ends they are packed.
 TEST_P(oracle, frames_as_far_apart_as_tiles_are_long) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,
@@ -122,7 +122,7 @@ TEST_P(oracle, shapes_in_parallel) {
     check(60, 4000000);
 }
 
-// The cases above would prove little if they missed a way in which tiles are made.
+// The cases above must cover every way to form tiles.
 TEST(oracle_coverage, every_form_and_access_occurs) {
     std::map<std::string, int> seen;
     for (std::uint64_t i = 0; i < 1500; ++i) {

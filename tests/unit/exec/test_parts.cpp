@@ -59,7 +59,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const select_plan& p
     return ranges;
 }
 
-// By line of dst, the parts that write into it; `offset` bytes lie in front of dst in its first.
+// For each cache line of dst: the parts that write to it. dst begins `offset` bytes into a line.
 std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
     const auto plan = build_plan(d.desc, active_isa(), 0);
     const auto bytes_of = [](const tensor_desc& t) {

@@ -66,7 +66,7 @@ TEST_P(row_types, reads_the_masked_value_in_every_type) {
     }
 }
 
-// What is not computed with is moved, past the caches, too.
+// Types that rows do not compute with are moved, also by streaming stores.
 TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     constexpr std::int64_t columns = 64;
     constexpr std::uint32_t signalling = 0x7F812345;

@@ -59,7 +59,7 @@ data random_data(const example& what, unsigned seed) {
     return made;
 }
 
-// Rows of f32 that lie densely, and so does what becomes of them.
+// Dense rows of f32 with a dense result.
 row_desc dense_rows(const dims& shape, const row_work& work) {
     row_desc desc;
     desc.scores = desc.result = dense_desc(data_type::f32, shape);
@@ -121,7 +121,7 @@ struct wanted_row {
     double statistics = 0;
 };
 
-// What a step makes of one element.
+// The result of one step on one element.
 struct stepped {
     const data& from;
     std::size_t element, column; // in the scores, in the row
@@ -176,7 +176,7 @@ row_step causal(std::size_t side) {
 
 const std::vector<row_work>& chains() {
     using enum row_operator;
-    constexpr row_soft_max zero{true}, nan{false}; // of a row of -inf
+    constexpr row_soft_max zero{true}, nan{false}; // of a row of -infinity
     static const std::vector<row_work> all = {
         {{select(select_kept, scalar_operand)}},
         {{select(select_masked, matrix_operand)}},
@@ -198,7 +198,7 @@ const std::vector<row_work>& chains() {
     return all;
 }
 
-// Sums of f32 lose a little with every column where a vector is one element.
+// f32 sums lose a little precision with every column if a vector has one element.
 void expect_near(const example& what, double got, double want, std::int64_t row,
                  std::int64_t column) {
     const double allowed = what.columns > 4000 ? 1e-5 : 2e-6;
@@ -282,7 +282,7 @@ TEST_P(run_rows_test, masks_with_minus_infinity) {
                     GetParam(), 3, static_cast<float>(-infinity));
 }
 
-// Nothing but NaN and -infinity: the NaN has no part in the maximum, and must not vanish.
+// Only NaN and -infinity: the maximum ignores the NaN, but the NaN must not vanish.
 TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), hidden = -INFINITY;
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
@@ -338,7 +338,7 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
     check({16, 64, 200, chains()[2], 0}, GetParam(), 99, -2.0F);
 }
 
-// What leaves as bytes is within half a unit of the value, saturated.
+// An 8-bit result is within half a unit of the value, saturated.
 TEST_P(run_rows_test, quantizes) {
     const example what{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(what, 5);
@@ -398,7 +398,7 @@ TEST_P(run_rows_test, walks_what_is_dense_in_another_order) {
             }
 }
 
-// Whatever the bits behind its exponent: memory that was never written is often all ones.
+// All bit patterns, because memory that was never written is often all ones.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
         for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {

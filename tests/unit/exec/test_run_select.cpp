@@ -46,7 +46,8 @@ TEST(run_select, touches_nothing_where_dst_is_empty) {
 enum class ran { nothing, plain, other };
 ran last_run = ran::nothing; // by the kernels below
 
-// What dst shares with a source is in the caches; past them it would be read from memory again.
+// A dst that shares memory with a source is in the caches. Streaming stores would force another
+// read from memory.
 TEST(run_select, does_not_write_past_the_caches_in_place) {
     const dims shape{40, 1000};
     select_desc desc = dense(shape, shape);
@@ -68,8 +69,8 @@ TEST(run_select, does_not_write_past_the_caches_in_place) {
     EXPECT_EQ(kernel_of(a.data(), b.data(), b.data()), ran::plain);
 }
 
-// Nobody could be told that there is no memory for it.
-// Backwards, on one thread, as any loop may.
+// Runs without allocating, because a failure could not be reported. Backwards and on one thread,
+// which a loop may do.
 parallel_loop backwards(int threads, std::int64_t& calls) {
     return {threads, [&calls](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 for (std::int64_t i = count; i-- > 0; ++calls) body(i);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Attention as a list of operators, for tests of what is found in it.
+// Attention as a list of operators, for tests of the matcher.
 namespace maskwise::graph {
 
 inline const dims matrix{1, 4, 8, 8};
@@ -53,7 +53,7 @@ struct partition {
     std::optional<fusion::row_chain> find(std::string& reason) const {
         return fusion::find_row_chain(ops, outputs, reason);
     }
-    // Where there must be one.
+    // The chain; the test fails if there is none.
     fusion::row_chain chain() const {
         std::string reason;
         const auto found = find(reason);
@@ -61,7 +61,7 @@ struct partition {
     }
 };
 
-// What makes another partition of one.
+// Changes that turn one partition into another.
 using change = std::function<void(partition&)>;
 
 inline change use_again(std::size_t id) {
@@ -107,7 +107,8 @@ inline partition attention() {
              make(6, op_kind::other, {tensor(weights), tensor(value)}, result)}};
 }
 
-// The same with the mask made of indices: operators 10 to 12, and 13 that moves the boundary.
+// Attention with a mask computed from indices: operators 10 to 12, and 13, which moves the
+// boundary.
 inline partition causal() {
     partition made = attention();
     made.ops.insert(made.ops.begin() + 2,

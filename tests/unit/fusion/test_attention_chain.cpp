@@ -61,7 +61,9 @@ TEST(attention_chain, follows_what_moves_its_inputs) {
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
     moved.ops[0].order = {0,
-                          1}; // of another rank: it stays outside, and the partition is not whole
+                          // another rank: it is left out, so the attention is not the whole
+                          // partition
+                          1};
     EXPECT_FALSE(find(moved));
 }
 
@@ -133,7 +135,7 @@ TEST(attention_form, needs_no_select) {
     EXPECT_EQ(attention_numbers_of(form, values).scale, 0.5F);
 }
 
-// A product is faster, and the same where the inverse is a power of two that f32 has.
+// A product is faster, and exact if the inverse is a power of two in f32.
 TEST(score_steps, divide_by_other_numbers_only) {
     score_steps steps;
     for (const float number : {8.0F, -0.25F, 0x1p126F, 3.0F, 0x1p127F, 0x1p-126F, 0.0F})
@@ -147,7 +149,7 @@ TEST(score_steps, divide_by_other_numbers_only) {
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
-// As many numbers as a chain, its query and its key can have.
+// The most numbers that a chain, its query and its key can have.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
     std::vector<float> values(max_row_actions + max_numbers, 1);
@@ -175,7 +177,7 @@ TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     EXPECT_EQ(numbers.steps.count, 2U);
 }
 
-// GPT divides and biases behind the Select, and so the fill, too.
+// GPT divides and adds a bias after the Select, which changes the fill, too.
 TEST(attention_form, changes_the_fill_behind_a_select) {
     row_chain chain;
     chain.steps = {row_select{row_operator::select_kept, 0, 1},

@@ -28,7 +28,7 @@ logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents 
 
 using ids = std::vector<std::vector<std::size_t>>;
 
-// Operators are numbered as they are added, tensors by the test.
+// Operator numbers follow the order of addition; the test chooses tensor numbers.
 struct builder {
     std::vector<op> ops;
 

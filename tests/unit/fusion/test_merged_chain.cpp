@@ -1,4 +1,4 @@
-// Which operators that are partitions of their own become one chain of rows, and which do not.
+// Single-operator partitions that are merged into one chain of rows, and those that are not.
 
 #include "fusion/find_row_chain.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace graph;
 
-// The same operators as partitions of their own, without the MatMuls.
+// The operators as single partitions, without the MatMuls.
 partition middle(bool is_causal) {
     partition made = is_causal ? causal() : attention();
     std::erase_if(made.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
@@ -74,7 +74,8 @@ TEST(merged_chain, takes_its_row_by_its_shape) {
     EXPECT_EQ(std::get<row_select>(found[0].chain.steps[1]).op, row_operator::select_masked);
 }
 
-// Of two sources of the result's shape the one that is made here, and of two of them the first.
+// If both sources have the result's shape, the row is the one that the graph computes. If it
+// computes both, the row is the first.
 TEST(merged_chain, takes_the_first_of_two_rows) {
     partition made = middle(false);
     made.at(3).inputs[2] = tensor(fill);
@@ -97,7 +98,7 @@ TEST(merged_chain, gives_one_operator_to_one_chain) {
     EXPECT_EQ(ids_of(found[1]), (std::vector<std::size_t>{15, 16}));
 }
 
-// What a smaller chain is, or none: the operators that are merged in the end.
+// The operators that are merged in the end; none if there is no chain.
 struct smaller_merge {
     const char* name;
     change spoil;

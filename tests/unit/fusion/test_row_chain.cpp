@@ -1,4 +1,4 @@
-// Which partitions hold a chain of rows, and which only come near one.
+// Partitions that are a chain of rows, and partitions that almost are.
 
 #include "fusion/chain_finder.hpp"
 #include "fusion/find_row_chain.hpp"
@@ -143,7 +143,7 @@ TEST(row_chain, reaches_over_a_soft_cap) {
                            row_operator::select_kept, row_operator::add}));
 }
 
-// What the int8 forms have behind SoftMax: operators 7 and 8.
+// The operators after SoftMax in int8 graphs: numbers 7 and 8.
 partition quantized() {
     partition made = attention();
     made.at(6).inputs[0] = tensor(bytes);
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
                   all_of({set_kind(4, op_kind::maximum), swap_inputs(4, 0, 1)}), selected}),
     name_of);
 
-// So many operators of that kind behind a Select.
+// `count` operators of that kind after a Select.
 partition behind_select(op_kind kind, std::size_t count, bool has_operand,
                         data_type type = data_type::f32) {
     partition made{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
@@ -235,15 +235,15 @@ std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type =
     return behind_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
 }
 
-// Eight operands are read at most, two of them by the Select; twelve steps are made, two of them
-// for what rounds behind the last one and for a SoftMax.
+// A chain has at most eight operands, two of them for the Select. It has at most twelve steps, two
+// of them for the last rounding and a SoftMax.
 TEST(row_chain, ends_where_there_is_no_more_room) {
     EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
     EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
     EXPECT_EQ(taken_behind_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
-// As far above as a chain from there reaches down.
+// As many operators above as a chain from there can have below.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {

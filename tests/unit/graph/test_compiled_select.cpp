@@ -1,4 +1,4 @@
-// A Select alone as the client describes it: what is claimed, and what compile refuses and why.
+// A single Select as the client describes it: what is claimed, and what compile refuses.
 
 #include "base/error.hpp"
 #include "graph/compiled_select.hpp"
@@ -65,7 +65,7 @@ TEST(types_fit_schema, looks_at_what_is_given_to_compile) {
     EXPECT_FALSE(types_fit_schema(made, inputs, made.outputs));
 }
 
-// "" where it is compiled.
+// The refusal's text, or "" if it compiles.
 std::string refusal_of(const op& made) {
     return test::refusal<error>([&] { compile_select(made, made.inputs, made.outputs); });
 }

@@ -30,7 +30,7 @@ TEST(op_set, tells_what_is_made_from_what_is_read) {
     EXPECT_FALSE(reads(ops, result));
 }
 
-// Slot by slot: what two operators read counts twice.
+// Readers are counted by slot: a value that two operators read has two.
 TEST(op_set, outer_inputs_are_those_that_no_member_makes) {
     const std::vector<op> ops{make(1, op_kind::add, {tensor(10), tensor(11)}, 20),
                               make(2, op_kind::add, {tensor(20), tensor(10)}, 21)};
@@ -73,7 +73,7 @@ TEST(topological_order, puts_makers_before_users_and_the_earliest_first) {
     EXPECT_EQ(topological_order(nodes), (id_list{2, 3, 1, 0}));
 }
 
-// The same value in two slots, and a node that lists what it makes among its inputs.
+// One value in two slots, and a node whose inputs include its output.
 TEST(topological_order, counts_a_maker_once_and_itself_never) {
     const std::vector<node_ports> nodes{{{2, 2}, {3}}, {{1, 2}, {2}}};
     EXPECT_EQ(topological_order(nodes), (id_list{1, 0}));

@@ -1,4 +1,4 @@
-// Operators with the shapes of a compile that differ from those of add_op.
+// Operators with shapes at compile that differ from those at add_op.
 
 #include "base/error.hpp"
 #include "graph/redescribe.hpp"

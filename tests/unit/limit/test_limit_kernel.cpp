@@ -37,7 +37,7 @@ struct amounts {
     std::int64_t read, written; // in lines
 };
 
-// Less than a part a thread; what no count divides; more than two blocks of 64 KB.
+// Less than one part per thread; a count without divisors; more than two blocks of 64 KB.
 constexpr amounts all_amounts[] = {{0, 1},    {4, 1},   {1, 5},      {37, 13},
                                    {200, 64}, {7, 999}, {300, 2111}, {1500, 1030}};
 
@@ -71,7 +71,7 @@ TEST_P(limit_ways, write_every_line_and_no_other) {
     }
 }
 
-// A line that is not read cannot change what is written.
+// Cache lines that are not read must not change the result.
 TEST_P(limit_ways, read_every_line) {
     for (const amounts& a : all_amounts) {
         lines from = random_lines(a.read), expected(a.written, 0, before);

@@ -148,7 +148,7 @@ TEST(access, transposes_even_and_uneven_groups) {
     EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
 }
 
-// Four elements side by side fill the registers as well as 32 do.
+// Four adjacent elements fill the registers as well as 32 do.
 TEST(access, transposes_no_more_groups_than_pay) {
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {4, 4}, {3, 100000}, {8, 16}})), (counts{8, 4, 24}));
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {2, 4}, {3, 100000}, {8, 8}})), (counts{8, 16, 3}));
@@ -158,8 +158,8 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
     return {data_type::f32, extents, strides_bytes};
 }
 
-// 300 times 16 by 16 elements, of which sources may lie column by column: dense pieces of memory.
-// One of them alone is foreseen by the hardware; a pattern that is repeated is none that moves.
+// 300 x 16 x 16 elements whose sources may be column-major: dense pieces of memory. The hardware
+// prefetches one such source by itself. A repeated pattern does not move, so it does not count.
 TEST(access, asks_for_what_is_transposed_beside_another) {
     const dims shape{300, 16, 16};
     const tensor_desc turned = strided(shape, {1024, 4, 64});
@@ -180,8 +180,8 @@ TEST(access, asks_for_what_is_transposed_beside_another) {
     EXPECT_TRUE(one_tile->shapes[0].access[op_src_1].lines.empty());
 }
 
-// Where nothing is packed the kernel's own loads go ahead. dst is asked for where it is written in
-// parts.
+// Without packing, the kernel's own loads run ahead. dst has prefetched lines if lines are partly
+// written.
 TEST(access, asks_for_lines_where_something_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
                           const tensor_desc& dst) {

@@ -1,4 +1,4 @@
-// How large tiles are and what of them is asked for ahead: no result depends on it, only speed.
+// Sizes of tiles, and their prefetched lines: they affect only speed.
 
 #include "plan/access.hpp"
 #include "plan/tiling.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using offsets = std::vector<std::int32_t>;
 
-// f32 operands of `rows` by `columns`, innermost loop first; src_1 lies column by column.
+// f32 operands of `rows` x `columns`, innermost loop first; src_1 is column-major.
 loop_nest transposed(std::int64_t rows, std::int64_t columns) {
     return nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}});
 }
@@ -26,14 +26,14 @@ TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
 
-// 160 KB each: whole cache lines of src_1, and 2048 elements together: 128 of dst, of which two
-// equal chunks of whole lines make 200.
+// 160 KB each: whole cache lines of src_1, and 2048 elements in all. That is 128 elements of dst's
+// 200, which two equal chunks of whole lines cover.
 TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
 
-// 8 MB of src_0 and dst, 100 KB of cond, which lies column by column: where dst's rows end within
-// lines they are long before cond's lines are whole: 496 columns at most, so three equal chunks.
+// 8 MB of src_0 and dst, 100 KB of column-major cond. If dst's rows end within lines, they are made
+// long before cond's lines are whole: at most 496 columns, so three equal chunks.
 TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     const auto box_of = [](std::int64_t columns) {
         const std::int64_t row = 4 * columns;
@@ -45,7 +45,7 @@ TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     EXPECT_EQ(box_of(1001), extents(336, 16));
 }
 
-// 16 KB each: what is in L1 is taken as it comes, dst first.
+// 16 KB each: operands in L1 do not shape the box, dst comes first.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
 }
@@ -56,7 +56,7 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
-// 128 KB: src_0 lies in lines of 16 elements, two lines side by side.
+// 128 KB: src_0 has lines of 16 elements, two of them adjacent.
 TEST(box, reaches_no_further_than_whole_lines) {
     const loop_nest nest =
         nest_of({{1000, {0, 128, 0, 4}}, {16, {0, 4, 0, 4000}}, {2, {0, 64, 0, 64000}}});
@@ -86,7 +86,7 @@ TEST(box, cuts_three_loops) {
     EXPECT_EQ(tile_of(400)[3], 1);
 }
 
-// Elements 1.5 GB apart, and eight beside each of them: all within 2 GB.
+// Elements 1.5 GB apart, each with eight neighbours: all within 2 GB.
 TEST(box, spans_as_much_as_offsets_can) {
     const loop_nest nest = nest_of({{2, {0, 0, 1500000000, 4}}, {8, {0, 0, 4, 8}}});
     EXPECT_EQ(choose_box(nest), extents(2, 8));
@@ -97,7 +97,7 @@ TEST(box, reaches_over_gaps_of_a_line) {
     EXPECT_EQ(pieces_of_tile(100), 1);
 }
 
-// Two elements 2 GB apart have no place in one box: offsets are 32 bits.
+// Two elements 2 GB apart do not fit one box, because offsets have 32 bits.
 TEST(box, spans_no_more_than_offsets_can) {
     loop_nest nest = transposed(64, 64);
     nest.loops[0].stride_bytes[op_src_1] = std::int64_t{1} << 31;
@@ -107,7 +107,7 @@ TEST(box, spans_no_more_than_offsets_can) {
     EXPECT_GT(choose_box(nest)[0], 1);
 }
 
-// src_0 as a tile of `inner` by `outer` elements that are so many bytes apart, gathered.
+// src_0 as a tile of `inner` x `outer` elements with these strides in bytes, gathered.
 offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
                   std::int64_t outer_bytes) {
     loop_nest nest = transposed(outer, inner);
@@ -116,7 +116,7 @@ offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t out
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-// Of pieces that are so many bytes apart: a byte in each line, wherever in one a piece begins.
+// Pieces with this stride in bytes: a byte in each cache line, wherever in a line a piece begins.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
     offsets made;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {
@@ -135,7 +135,7 @@ TEST(lines_of_tile, are_all_lines_of_pieces_apart) {
     EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // however it is walked
 }
 
-// A step of up to a line more than what lies inside it leaves out no line.
+// A step of up to one line more than the loops inside it skips no line.
 TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
     EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
     EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));

@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// Outermost first; the tile covers so many elements of each loop, or all of them.
+// Outermost first. The tile covers this many elements of each loop, or all of them.
 std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {},
                           const per_operand<bool>& is_moved = {}) {
     tiling tile;
@@ -37,7 +37,7 @@ TEST(loop_order, keeps_what_is_shared) {
     EXPECT_EQ(shared(kept_bytes / 4 + 1), (loops{0, 1}));
 }
 
-// Loops inside the shared one count where the operand moves along them.
+// Loops inside the shared one count if the operand moves along them.
 TEST(loop_order, counts_what_lies_inside_the_shared_loop) {
     const auto order = [](std::int64_t cond_bytes) {
         return order_of(nest_of(
@@ -47,7 +47,7 @@ TEST(loop_order, counts_what_lies_inside_the_shared_loop) {
     EXPECT_EQ(order(0), (loops{2, 1, 0}));
 }
 
-// src_0's loop lies inside src_1's, and that inside cond's.
+// src_0's loop is inside src_1's, and that is inside cond's.
 TEST(loop_order, moves_the_loop_of_src_0_last) {
     constexpr std::int64_t n = 200000, row = 4 * n;
     EXPECT_EQ(order_of(nest_of({{n, {1, 4, 4, 4}},
@@ -57,7 +57,7 @@ TEST(loop_order, moves_the_loop_of_src_0_last) {
               (loops{0, 1, 3, 2}));
 }
 
-// What packing moves element by element is moved once for all tiles that share it.
+// An operand that is packed element by element is packed once for all tiles that share it.
 TEST(loop_order, keeps_what_is_packed) {
     const auto order = [](const per_operand<bool>& is_moved) {
         return order_of(
@@ -71,7 +71,7 @@ TEST(loop_order, keeps_what_is_packed) {
     EXPECT_EQ(order({false, false, true, false}), (loops{0, 2, 1}));
 }
 
-// src_1 lies column by column, and the tile has whole rows of dst: src_1 goes on in the next row.
+// src_1 is column-major and the tile has whole rows of dst, so src_1 continues in the next row.
 loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_tile) {
     return order_of(nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}}),
                     {columns, rows_of_tile});
@@ -95,7 +95,7 @@ TEST(loop_order, goes_on_for_each_operand) {
     EXPECT_EQ(order({0, 0, 0, 4}, {0, 0, 0, 4000}), (loops{1, 0}));
 }
 
-// Of two loops that the tile cuts the one with the shorter stride; dst has the last word.
+// If the tile cuts two loops, the one with the shorter stride goes innermost; dst is decided last.
 TEST(loop_order, goes_on_where_memory_does) {
     const auto order = [](std::int64_t middle_bytes, std::int64_t outer_bytes) {
         return order_of(nest_of({{100, {0, 0, 40000, 4}},

@@ -142,7 +142,7 @@ TEST(plan, transposes_in_blocks) {
     EXPECT_TRUE(test::has(plan_of(desc), {"src_1=transpose+ahead dst=unit kernel=select_x32_uuu"}));
 }
 
-// dst has `groups` rows of `items`, src_1's rows are dst's columns, `gap` elements apart.
+// dst has `groups` rows of `items`. src_1's rows are dst's columns, `gap` elements apart.
 std::string plan_of_transposed(std::int64_t groups, std::int64_t items, std::int64_t gap) {
     const dims shape{groups, items};
     select_desc desc = dense(data_type::f32, shape, shape, shape, shape);
@@ -159,8 +159,8 @@ TEST(plan, names_ways_to_pack) {
                   {"cond=splat src_0=step src_1=unit dst=scatter kernel=select_x32_uuu_plain"}));
 }
 
-// Sources of 16 bytes that move one by one are taken element by element, unless one of them stays
-// from row to row or lies in runs.
+// Sources of 16 bytes whose elements are moved one by one are picked, unless one of them is
+// constant from row to row or consists of runs.
 TEST(plan, picks_wide_elements_that_lie_apart) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
@@ -244,7 +244,7 @@ TEST(plan, counts_one_side_where_a_row_has_one_cond) {
     EXPECT_EQ(moved(30), 64 + 3 * 64 * 30 * 4);
 }
 
-// Even chunks of whole steps: also where a step is more than fits.
+// Equal chunks of whole steps, even if one step is more than the limit.
 TEST(plan, does_not_stream_short_rows_that_end_within_lines) {
     const auto stores = [](std::int64_t columns, std::int64_t row_elems) {
         const dims shape{4096, columns};

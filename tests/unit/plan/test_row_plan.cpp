@@ -1,4 +1,4 @@
-// What rows can be run for, and what a plan of them decides.
+// The layouts and types that rows support, and the decisions of their plans.
 
 #include "plan/row_plan.hpp"
 
@@ -20,7 +20,7 @@ row_desc describe(const dims& shape) {
     return desc;
 }
 
-// As many steps, or operands, as there may be and no more.
+// The largest numbers of steps and operands, and one more.
 TEST(row_plan, has_room_for_so_many) {
     row_desc desc = describe({1, 2, 8});
     desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
@@ -44,7 +44,7 @@ TEST(row_plan, refuses_other_shapes) {
     EXPECT_THROW(make_row_plan(desc, isa::scalar), argument_error);
 }
 
-// Without SoftMax and causal mask a row is all that the operands walk alike.
+// Without SoftMax and causal mask, a row is the innermost loop after merging.
 TEST(row_plan, makes_rows_as_long_as_they_can_be) {
     const auto rows_of = [](const dims& operand, const dims& strides_bytes) {
         row_desc desc;

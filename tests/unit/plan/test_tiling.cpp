@@ -1,5 +1,5 @@
-// Which nests are tiled by whole rows and which by boxes, and how dst sees a box: no result depends
-// on it, only speed.
+// Nests that are tiled by whole rows, nests that are tiled by boxes, and how dst sees a box: this
+// affects only speed.
 
 #include "plan/tiling.hpp"
 #include "unit/plan/nests.hpp"
@@ -9,7 +9,7 @@
 namespace maskwise {
 namespace {
 
-// All operands run along; rows of dst begin `row_bytes` apart.
+// All operands run along the innermost loop; rows of dst begin `row_bytes` apart.
 tiling rows_of(std::int64_t columns, std::int64_t rows, std::int64_t row_bytes) {
     return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {rows, {0, 0, 0, row_bytes}}}));
 }
@@ -46,7 +46,7 @@ TEST(tiling, has_no_loops_where_the_nest_has_none) {
     EXPECT_EQ(tile.row_loop, -1);
 }
 
-// Rows in a matrix: where they are long, what repeats from row to row stays where it lies.
+// Rows of a matrix: if they are long, operands that repeat from row to row are read in place.
 TEST(tiling, splits_long_rows_from_each_other) {
     const tiling tile = choose_tiling(nest_of({{256, {1, 4, 4, 4}}, {64, {0, 1024, 1024, 1024}}}));
     EXPECT_EQ(tile.column_loops, 1);
@@ -54,7 +54,7 @@ TEST(tiling, splits_long_rows_from_each_other) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// src_1 lies the other way round, so that tiles are boxes.
+// src_1 is transposed, so tiles are boxes.
 TEST(tiling, makes_one_row_of_short_rows) {
     const tiling tile = choose_tiling(nest_of({{32, {1, 4, 256, 4}}, {64, {32, 128, 4, 128}}}));
     EXPECT_EQ(tile.column_loops, 2);

@@ -1,4 +1,4 @@
-// How many items a block of the transpose kernel reads at once, given L1's sets and ways.
+// The number of items that a block of the transpose kernel reads at once, by L1's sets and ways.
 
 #include "plan/transposition.hpp"
 
@@ -7,7 +7,7 @@
 namespace maskwise {
 namespace {
 
-// 48 rows so many bytes apart, in 64 sets of so many ways.
+// 48 rows with this stride in bytes, in 64 sets with this many ways.
 std::int64_t at_once(std::int32_t step, std::int64_t ways) {
     std::vector<std::int32_t> offsets;
     for (std::int32_t i = 0; i < 48; ++i) offsets.push_back(i * step);

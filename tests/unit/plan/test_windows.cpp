@@ -1,4 +1,4 @@
-// Which windows of 16 bytes registers are put together from, and how far windows may look.
+// The 16-byte windows from which registers are assembled, and the bytes that windows may read.
 
 #include "plan/windows.hpp"
 #include "unit/plan/nests.hpp"
@@ -44,7 +44,7 @@ TEST(windows, are_as_many_for_every_register) {
     EXPECT_EQ(found.shuffles.size(), 4U * 16);
 }
 
-// Runs of one byte each, of which so many lie near each other.
+// Sixteen one-byte runs, in `windows` groups of adjacent bytes.
 std::int64_t windows_of(std::int32_t windows) {
     offsets of;
     for (std::int32_t i = 0; i < 16; ++i) of.push_back(i % windows * 100 + i / windows);
@@ -81,7 +81,7 @@ TEST(windows, end_with_the_last_element) {
     EXPECT_EQ(end_of(1, 0, 300), 9 + 2700 + 1);
 }
 
-// A gap of 2 KB may be, counted from the end of what lies inside.
+// A gap of 2 KB is allowed, counted from the end of the inner loops.
 TEST(windows, do_not_look_over_long_gaps) {
     EXPECT_EQ(end_of(1, 10 + 2048, 30000), 0);
     EXPECT_NE(end_of(1, 10 + 2048, 9 * 2058 + 10 + 2048), 0);

@@ -1,4 +1,4 @@
-// What test_dialects.cpp cannot reach through the public API: the words of the attribute.
+// The words of the attribute, which test_dialects.cpp cannot reach through the public API.
 
 #include "schema/select_schema.hpp"
 
