@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Not libm: among what a program loads, oneDNN 3.2's own libraries rely on its place in the order.
+# Not libm: among the libraries that a program loads, oneDNN 3.2 depends on libm's position.
 NEEDED = re.compile(
     r"^(libmaskwise_kernels|libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$"
 )
@@ -122,7 +122,9 @@ def check_api(library: Path, *headers: Path) -> list[str]:
 
 
 def check_extension(library: Path, openvino: Path) -> list[str]:
-    """One for all releases: it names none, and has no class inside that each lays out otherwise."""
+    """One extension for all releases: it names no release, and contains no class whose layout
+    differs between releases.
+    """
     every = symbols(library, "--demangle")
     exported = {ACCELERATE if symbol.startswith(ACCELERATE) else symbol for symbol in every}
     faults = differences({ACCELERATE, "create_extensions"}, exported)

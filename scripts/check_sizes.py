@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 
 def is_source(path: Path) -> bool:
-    """What people write and read; documents and licences may be long."""
+    """Files that people write and read; documents and licences may be long."""
     named = path.name == "CMakeLists.txt" or path.parent.name == "scripts"
     return named or path.suffix in {*PARSED, ".cmake"}
 

@@ -40,7 +40,7 @@ CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
 class Run:
     status: int
     text: str  # standard output and error
-    bindings: set[tuple[str, str]]  # of dnnl_graph functions: file that calls, file that answers
+    bindings: set[tuple[str, str]]  # calls of dnnl_graph functions: calling file, answering file
 
     def lines(self, pattern: str) -> list[str]:
         return sorted(re.findall(pattern, self.text, re.MULTILINE))

@@ -41,7 +41,7 @@ MODERNBERT_SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_siz
 MODERNBERT_SMALL |= {"num_attention_heads": 2, "vocab_size": 101, "local_attention": 8}
 MODERNBERT_SMALL |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 MODERNBERT_SMALL |= {"cls_token_id": 1, "sep_token_id": 2}
-# DeBERTa-v3-base, of which the defaults of transformers are not.
+# The sizes of DeBERTa-v3-base, which transformers does not have as defaults.
 DEBERTA = {
     "vocab_size": 128100,
     "hidden_size": 768,
@@ -62,9 +62,9 @@ DEBERTA = {
 class Model:
     kind: str  # a class of transformers
     configuration: str
-    settings: Named  # as published
+    settings: Named  # in its published size
     small: Named
-    is_decoder: bool = False  # that reads an encoder's output
+    is_decoder: bool = False  # inputs of a decoder that reads an encoder's output
 
 
 MODELS = {
@@ -90,7 +90,7 @@ def build(model: Model, exporter: str, is_full: bool) -> torch.nn.Module:
 
 
 def example(model: Model, width: int) -> tuple[Named, Named, list[str]]:
-    """What the model is called with to export it, the open extents, the inputs' names."""
+    """The arguments for the export, the dynamic extents, and the inputs' names."""
     ids = torch.arange(24).reshape(2, 12)
     row = {0: "batch", 1: "sequence"}
     mask = torch.ones(2, 12, dtype=torch.int64)

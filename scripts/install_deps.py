@@ -36,7 +36,7 @@ def version_is(actual: str, relation: str, version: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-# Of a package's version and the pinned one, and how the message puts it.
+# The relations between a package's version and the pinned one, and their words in messages.
 RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "expect": (str.startswith, "{}"),
     "at-least": (lambda actual, version: version_is(actual, "ge", version), "{} or newer"),
@@ -164,7 +164,9 @@ def build_environment(tree: Path, pins: Pins) -> None:
 
 
 def build_on_torch(tree: Path, pins: Pins) -> None:
-    """PyTorch is too large for a second copy: this environment sees the packages of the other."""
+    """PyTorch is too large for a second copy, so this environment sees the packages of the
+    other.
+    """
     build_environment(tree, pins)
     (packages,) = tree.glob("lib/python3*/site-packages")
     torch = DEPS / "torch" / packages.relative_to(tree)
@@ -195,7 +197,7 @@ def debian_mirror() -> str:
 
 
 def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
-    """An apt of its own: only sources, lists and cache are replaced, proxies stay the user's."""
+    """A separate apt: only sources, lists and cache are replaced; proxies stay the user's."""
     (work / "lists/partial").mkdir(parents=True)
     (work / "cache/archives/partial").mkdir(parents=True)
     (work / "status").touch()
@@ -286,7 +288,7 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
 
 
 def newest_on_index(name: str) -> str:
-    """Of a package for this Python; empty without a network."""
+    """The tags of a package's wheels for this Python; empty without a network."""
     command = [str(DEPS / "python/bin/python"), "-m", "pip", "--disable-pip-version-check"]
     command += ["--retries=0", "--timeout=5", "index", "versions", name]
     result = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -302,9 +304,9 @@ def say_newer_release(name: str, pins: Pins) -> None:
 
 
 def install_for_python() -> None:
-    """What the package is built and tested with; ONNX Runtime's oldest and headers besides."""
+    """Everything to build and test the package, and ONNX Runtime's oldest version and headers."""
     pins = Pins(ROOT / "scripts/python.txt")
-    if not is_current(DEPS / "python", pins):  # else nothing is asked of the network
+    if not is_current(DEPS / "python", pins):  # nothing else needs the network
         install("Python package's needs", DEPS / "python", pins, build_environment)
         say_newer_release("onnxruntime", pins)
     install_named("ONNX Runtime 1.24", "onnxruntime-1.24", build_environment)

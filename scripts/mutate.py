@@ -48,11 +48,10 @@ SOURCES = (
     "python/maskwise/*.py",
 )
 NOT_BUILT = ("src/exec/parallel_std.cpp",)  # in place of parallel_tbb.cpp under ThreadSanitizer
-# What decides whether a fault is noticed.
+# The tests that decide whether a fault is noticed.
 STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
-# Targets of the build by what they are asked: a program of googletest, a test that ctest knows, a
-# file of python/tests.
+# Build targets for the tests: a googletest program, a ctest test, or a file of python/tests.
 CONTRACTS = {
     "3.2/traps/preload": "traps-3.2",
     "3.2/merge_contract/preload": "merge_contract-3.2",
@@ -91,7 +90,7 @@ def files_of(host: str) -> str:
     return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
 
 
-# Of a folder its own tests, then, where those notice nothing, what uses the folder.
+# A folder's own tests, and if these notice nothing, the tests of its users.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
     "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
@@ -127,11 +126,11 @@ ASKED = {
     ),
 }
 
-# Asked last; a plan that differs from the record does not make a fault noticed.
+# Runs last. A plan that differs from the record does not count as noticed.
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 
-# What is replaced by what. Comparisons stand between blanks, as clang-format writes them, so that
+# Replacements. Comparison operators need spaces around them, as clang-format writes them, so that
 # template brackets are left alone.
 Faults = tuple[tuple[str, str], ...]
 LESS_ONE = r" - 1\b"
@@ -152,11 +151,11 @@ FAULTS: Faults = (
 # one result, such as a short and a long one, and the comparison is turned round.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# Rounded down where it is rounded up. Without the - 1 it would be one more than needed at times,
+# Rounds down instead of up. Without the - 1, the result would sometimes be one more than needed,
 # which buffers may be.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
-# A loop in steps of several leaves what it does not reach to the next.
+# A loop in steps of several elements leaves its rest to the next loop.
 STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
 
@@ -176,11 +175,12 @@ class Fault:
 
 @dataclass
 class Kept:
-    """What is known of one state of the sources."""
+    """Results for one state of the sources."""
 
     state: str
-    verdicts: dict[str, str] = field(default_factory=dict)  # of each fault; by whom it was noticed
-    seconds: dict[str, float] = field(default_factory=dict)  # of each test without a fault
+    # for each fault, the test that noticed it
+    verdicts: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # seconds of each test without a fault
 
 
 def replaced(path: str, line: int, code: str, match: re.Match[str], by: str) -> Fault:
@@ -320,7 +320,7 @@ class Tree:
         return run.returncode == 0
 
     def is_as_before(self, test: str, since: float) -> bool:
-        """Nothing that the program is made of has changed."""
+        """Whether no source of the program has changed."""
         program = self.build / "bin" / test
         return test.startswith("test_") and program.stat().st_mtime < since
 
@@ -334,7 +334,7 @@ class Run:
         self.trees = [Tree(number) for number in range(processors)]
 
     def prepare(self, tests: set[str]) -> bool:
-        """Builds what will be asked, and times it without a fault."""
+        """Builds the needed tests, and times them without a fault."""
         for tree in self.trees:
             tree.configure()
             if not tree.builds(tests, jobs=len(self.trees)):
@@ -348,7 +348,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """One that fails without a fault is not asked: its word would mean nothing."""
+        """A test that fails without a fault is not used, because its result would mean nothing."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):

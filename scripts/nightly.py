@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/nightly"
-SHARE = 0.75  # of a stage's minutes that it is told to use; the rest is for building
+SHARE = 0.75  # share of a stage's minutes that it may use; the rest is for building
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stage:
     command: str
     minutes: float
     figures: str  # the lines that say what came out
-    turns: int = 1  # of which each takes {seconds}
+    turns: int = 1  # each takes {seconds}
 
     def words(self) -> list[str]:
         seconds = int(60 * self.minutes * SHARE / self.turns)
@@ -41,7 +41,7 @@ class Stage:
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
-# The newest and the oldest oneDNN: the plugin has no branch for a version in between.
+# The newest and the oldest oneDNN: the plugin has no code for a version in between.
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
@@ -118,7 +118,9 @@ def run_stages(stages: list[Stage]) -> int:
 
 
 def chosen_stages(arguments: list[str]) -> list[Stage]:
-    """Of names of stages, with minutes or without; of none all that can be run here."""
+    """Parses names of stages, with or without minutes. Without names, all that this machine can
+    run.
+    """
     known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
     chosen = [] if arguments else known
     for argument in arguments:

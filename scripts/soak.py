@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLES = 120  # at least, where each takes no more than a second
+SAMPLES = 120  # minimum, if each takes at most a second
 ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
 BATCHES = ("select_smoke", "mha_smoke")
 WARM_UP_SECONDS = 60.0  # or a third of the time, where that is less
-LEAST_SAMPLES = 20  # that a trend is fitted to
-MOST_POINTS = 120  # of the fit: medians of neighbouring samples
+LEAST_SAMPLES = 20  # samples for the trend
+MOST_POINTS = 120  # points of the fit: medians of neighbouring samples
 DOUBT = 3.29  # standard deviations: 99.9 %
-# What may be more at the end than after the warm-up, by the least trend that fits.
+# Growth from warm-up to end that counts as a leak, by the smallest trend that fits.
 ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
 VERDICT = re.compile(rb"^\d+:([A-Z_]+) .*__REPRO.*", re.MULTILINE)
 NO_FAULT = ("PASSED", "SKIPPED")
@@ -80,8 +80,9 @@ def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
 
 
 def trend(samples: list[Sample], name: str) -> tuple[float, float]:
-    """Growth per second: the median of what each pair of points says, and the least that fits.
-    Theil's and Sen's; the bound is that of Kendall's rank correlation."""
+    """Growth per second by Theil and Sen: the median slope of all pairs of points. Also the
+    smallest slope that fits, by Kendall's rank correlation.
+    """
     known = list(points(samples, name))
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
@@ -118,7 +119,7 @@ def growth(samples: list[Sample]) -> list[str]:
 
 @dataclass
 class Verdicts:
-    """What the client's log says about its cases, read as it grows."""
+    """The client's log of its cases, read while it grows."""
 
     log: BinaryIO
     counts: Counter[str] = field(default_factory=Counter)

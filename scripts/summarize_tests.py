@@ -25,7 +25,8 @@ CAP = "ONEDNN_MAX_CPU_ISA"
 NO_LANE = "no lane"
 GTEST_REPORT = "--gtest_output=xml:"
 WHERE = re.compile(r"\A.+:\d+\n")  # googletest's prefix of a skipped test's message
-SETTING = re.compile(r"^(\w+)=(?:un)?set:(.*)$", re.MULTILINE)  # of ENVIRONMENT_MODIFICATION
+# entries of ENVIRONMENT_MODIFICATION
+SETTING = re.compile(r"^(\w+)=(?:un)?set:(.*)$", re.MULTILINE)
 ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ class Case(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A test of ctest's: where it reports its cases, and the cap of oneDNN's that it runs under."""
+    """A ctest test: the path of its cases' report, and the cap on oneDNN's instruction set."""
 
     report: Path | None = None
     cap: str = ""
@@ -44,13 +45,13 @@ class Program(NamedTuple):
 
 @dataclass
 class Outcome:
-    """Of a lane."""
+    """The counts of a lane."""
 
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     instruction_sets: set[str] = field(default_factory=set)
-    caps: Counter[str] = field(default_factory=Counter)  # of programs
+    caps: Counter[str] = field(default_factory=Counter)  # counts of programs
 
     def add(self, test: ElementTree.Element, program: Program) -> None:
         self.caps[program.cap] += 1
@@ -118,7 +119,7 @@ def junit_cases(path: Path) -> Iterator[Case]:
 
 
 def batch_cases(path: Path) -> Iterator[Case]:
-    """Of the harness. The test that started the batch says whether they are as they should be."""
+    """The harness's report. The test that started the batch judges its results."""
     for case in json.loads(path.read_text())["tests"]:
         state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
         if state not in ("passed", "skipped"):
@@ -145,7 +146,7 @@ def verdict_of(test: ElementTree.Element) -> Case:
 
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
-    """Those of the program's report; the program itself where no case stands for its verdict."""
+    """The cases of the program's report; without a report of cases, the program itself."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]

@@ -26,7 +26,7 @@ from table import Cells, time_text
 
 BENCH = ROOT / "build/bench"
 
-# What README.md shows of scripts/run, by shapes and type.
+# The rows of scripts/run that README.md shows, by shape and type.
 SHOWN = {
     ("16x16x256x256 16x16x256x256 16x16x256x256", "f32"): "16x16x256x256, all the same shape",
     ("256x256 16x16x256x256 16x16x256x256", "f32"): "mask 256x256 onto 16x16x256x256",
@@ -54,7 +54,7 @@ def measured(path: Path) -> str:
 
 
 def run_cells(bench: Path) -> Cells:
-    """Of the cases that are shown: the type, both times and how many times faster."""
+    """For the cases shown: the type, both times, and their ratio."""
     table = json.loads(measured(bench / "run-perf.json"))
     found = {}
     for name, dtype, _, alone, own, faster, _ in table["rows"]:
@@ -135,7 +135,7 @@ def take(name: str, bench: Path, root: Path) -> Path:
 
 
 def unpacked(field: Path) -> Path:
-    """What a field kit has left in its build/bench."""
+    """The results of a field kit, from its build/bench."""
     folder = Path(tempfile.mkdtemp(prefix="maskwise-field-"))
     for name, table in json.loads(field.read_text())["tables"].items():
         (folder / Path(name).name).write_text(json.dumps(table))

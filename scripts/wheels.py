@@ -29,13 +29,13 @@ class Machine:
 
     @property
     def build(self) -> Path:
-        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, for ccache
+        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, so that ccache hits
 
 
 @dataclass(frozen=True)
 class Abi:
     tag: str
-    python: str  # as python/CMakeLists.txt takes it
+    python: str  # in the form that python/CMakeLists.txt expects
     headers: str
 
 
@@ -54,7 +54,7 @@ ABIS = (
     Abi("cp312-abi3", "3.12", "3.14"),
     Abi("cp314-cp314t", "3.14t", "3.14"),
 )
-# Found in the environment where they are used.
+# Taken from the user's environment.
 FOREIGN = ("libtbb.so.12",)
 LARGEST = 3_000_000
 
@@ -88,7 +88,7 @@ def cached(machine: Machine, name: str) -> str:
 
 
 def openvino_headers() -> Path:
-    """Those of the oldest release: the library that is compiled with them serves all."""
+    """The headers of the oldest release: a library compiled with them works with all."""
     pins = (ROOT / "scripts/openvino.txt").read_text()
     (version,) = re.findall(r"^openvino==(\S+)$", pins, re.MULTILINE)
     (wheel,) = (DEPS / "openvino").glob(f"openvino-{version}-*.whl")
@@ -146,7 +146,7 @@ def with_pages(readme: str, pages: str) -> str:
 
 
 def add_licences(staged: Path) -> None:
-    """Of what is compiled in: nanobind, robin-map as a part of it, Highway."""
+    """Licences of compiled-in parts: nanobind with robin-map, and Highway."""
     (place,) = staged.glob("*.dist-info/licenses")
     (packages,) = (DEPS / "python/lib").glob("python3*/site-packages")
     (nanobind,) = packages.glob("nanobind-*.dist-info/licenses/LICENSE")
@@ -159,7 +159,9 @@ def add_licences(staged: Path) -> None:
 
 
 def check(wheel: Path, machine: Machine) -> None:
-    """auditwheel's word on symbols and on libraries from outside; it looks for none of these."""
+    """auditwheel's check of symbols and of external libraries; it does not look for these
+    libraries.
+    """
     show = (TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent")
     said = json.loads(run(*show, wheel))
     tag = said["sym_tag"]

@@ -38,7 +38,7 @@ def read_functions(text: str) -> list[Function]:
                 sys.exit(
                     f"functions.inc: {entry[2]}: a HOOK has a //! line above, a FORWARD has none"
                 )
-            if does.startswith("the same"):  # as the function above does
+            if does.startswith("the same"):  # same as the function above
                 does = does.replace("the same", functions[-1].does, 1)
             functions.append(Function(entry[2], int(entry[3]), does))
         does = line.removeprefix("//! ") if line.startswith("//! ") else ""

@@ -49,7 +49,7 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
     return tensor;
 }
 
-// What is timed is the C ABI: the C++ classes would allocate in every call.
+// Times the C ABI, because the C++ classes would allocate in every call.
 class select_call : public timed_call {
 public:
     // Builds the graph. Throws dnnl::error where oneDNN refuses it, std::invalid_argument on types.
@@ -84,13 +84,13 @@ public:
         return owner;
     }
 
-    // Whether Maskwise executes what is compiled.
+    // Whether Maskwise executes the compiled partition.
     bool compile() {
         compiled_ = make();
         return owns() && owns()(compiled_.get()) == 1;
     }
 
-    // Seconds of a compile, `count` times with the same tensors.
+    // The seconds of a compile, `count` times with the same tensors.
     double time_compile(int count) const {
         std::chrono::duration<double> spent{};
         for (int i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A case as scripts/bench sends it to its processes, and where its data lie.
+// A case as scripts/bench sends it to its processes, with the paths of its data.
 
 #include <nlohmann/json.hpp>
 
@@ -21,16 +21,16 @@ struct operand {
 struct bench_case {
     std::string name;
     std::string dtype;  // f32, bf16, f16; without a oneDNN also i64, bool
-    std::string folder; // of the files cond, src_0, src_1, expected
+    std::string folder; // the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
 };
 
-// Throws nlohmann::json::exception where a member is missing, std::invalid_argument on a type that
-// is not one of these.
+// Throws nlohmann::json::exception if a member is missing, std::invalid_argument for an unsupported
+// type.
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-// Elements from the first to one past the last that the operand touches; 0 where it is empty.
+// Elements from the first to one past the last that the operand touches; 0 if it is empty.
 std::int64_t span_elems(const operand& o);
 
 } // namespace maskwise::bench

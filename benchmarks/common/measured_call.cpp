@@ -8,7 +8,7 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr int untouched = 0x5a; // what dst holds before the first call, and `expected` in gaps
+constexpr int untouched = 0x5a; // fills dst before the first call, and gaps of `expected`
 
 } // namespace
 

@@ -24,8 +24,8 @@ public:
 // The requests "load" and "time" of a process that measures.
 class measured_call {
 public:
-    // Runs the call once on the case's data: {"state": "right"} or "wrong". Throws what the call
-    // throws, std::runtime_error on files.
+    // Runs the call once on the case's data. Returns {"state": "right"} or "wrong". Throws what the
+    // call throws, and std::runtime_error if a file cannot be read.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);
     // {"samples": seconds}; throws std::invalid_argument where nothing is loaded.
     json time(const json& request);

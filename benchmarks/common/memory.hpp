@@ -16,7 +16,7 @@ public:
     arena(const arena&) = delete;
     arena& operator=(const arena&) = delete;
 
-    // At least `bytes`, all touched. Throws std::system_error where there is no memory.
+    // At least `bytes` bytes, all touched. Throws std::system_error if there is not enough memory.
     std::byte* take(std::int64_t bytes);
 
 private:
@@ -24,7 +24,7 @@ private:
     std::int64_t size_ = 0;
 };
 
-// The first bytes of a file; throws std::runtime_error naming its path where it has fewer.
+// The first bytes of a file. Throws std::runtime_error with its path if it has fewer.
 void read_file(const std::string& path, std::byte* to, std::int64_t bytes);
 std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes);
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SAID = 4000  # characters of what a stage printed
+SAID = 4000  # characters of a stage's output
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def stages(root: Path) -> list[Stage]:
 
 
 def wheel_tag(version: tuple[int, int], is_free_threaded: bool) -> str:
-    """Of scripts/wheels: 3.12 and newer share one."""
+    """The tag of the wheel: 3.12 and newer share one."""
     if is_free_threaded:
         return f"cp3{version[1]}-cp3{version[1]}t"
     return "cp311-cp311" if version[1] == 11 else "cp312-abi3"
@@ -99,7 +99,7 @@ def facts(env: dict[str, str]) -> dict[str, Any]:
 
 
 def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> dict[str, Any]:
-    """Ends what it started, and what that started."""
+    """Ends the processes that this one started, and their children."""
     begin = time.monotonic()
     with log.open("w") as out:
         process = subprocess.Popen(

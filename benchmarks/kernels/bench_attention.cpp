@@ -36,7 +36,7 @@ struct shape {
     }
 };
 
-// As many elements, floats or in two halves of each a bf16.
+// As many elements, as floats or as bf16 halves.
 std::vector<float> numbers(std::int64_t count, data_type type) {
     static std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -91,7 +91,8 @@ public:
                 variant_ = &variant;
             }
     }
-    // Bytes a second. Others use the memory, too: to be asked next to what it is compared with.
+    // Bytes per second. Other programs use the memory, too, so this is measured right next to the
+    // calls that it is compared with.
     double rate() const { return rate_of(*variant_); }
     const std::byte* bytes() const { return pass_.from; }
 
@@ -126,7 +127,7 @@ void attend(benchmark::State& state, problem& data, int threads) {
     using benchmark::Counter;
     state.counters["flops"] = Counter(2 * data.products, Counter::kIsIterationInvariantRate);
     const double of_peak = peak(plan->in_pairs, threads);
-    if (of_peak == 0) return; // of bf16 on ARM
+    if (of_peak == 0) return; // bf16 on ARM
     state.counters["peak"] = of_peak;
     state.counters["products"] = 2 * data.products / of_peak; // seconds
     state.counters["share"] =

@@ -57,7 +57,7 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
     state.SetBytesProcessed(state.iterations() * n * moved);
 }
 
-// 64 groups of 64 items, items two cache lines apart (or rows of a matrix, for transpose).
+// 64 groups of 64 items; items are two cache lines apart (for transpose, rows of a matrix).
 void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     constexpr std::int64_t items = 64, groups = 64;
     const std::int64_t unit = kernel.key.unit_bytes;

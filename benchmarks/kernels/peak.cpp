@@ -20,7 +20,8 @@
 #define MASKWISE_PEAK_LOOP
 namespace maskwise::bench {
 
-// Multiply-adds of this many steps; their number. Null where there are none of the kind.
+// Runs `steps` steps of multiply-adds and returns their number. Null if there are none of this
+// kind.
 using peak_loop = std::int64_t (*)(std::int64_t steps);
 struct peak_loops {
     peak_loop singles, pairs;
@@ -55,7 +56,7 @@ MASKWISE_PEAK_ATTR HWY_INLINE void add_product(hn::Vec<tag> factor, hn::Vec<tag>
     sum = hn::MulAdd(factor, factor, sum);
 }
 
-// As many sums as hide how long an addition takes, and fewer than registers. Zeros: sums stay
+// Enough sums to hide the latency of an addition, and fewer than registers. Zeros keep the sums
 // normal.
 template <bool Pairs>
 MASKWISE_PEAK_ATTR std::int64_t run_loop(std::int64_t steps) {

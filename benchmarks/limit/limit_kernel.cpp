@@ -17,7 +17,7 @@ namespace maskwise::bench {
 
 constexpr std::int64_t line_bytes = 64;
 
-// One thread's share, in cache lines: `read` lines at each of the variant's places, which are
+// One thread's share, in cache lines: `read` lines in each stream of the variant, which are
 // `place_bytes` apart, evenly over `written` lines, in pieces of `piece` written lines.
 struct share {
     const std::byte* from;
@@ -49,7 +49,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using tag = hn::ScalableTag<std::uint64_t>;
 using vector = hn::Vec<tag>;
 
-// What is read goes into what is written, so that no read can be left out and lines stay mixed.
+// Written values depend on the lines read, so that no read can be skipped and lines stay mixed.
 HWY_INLINE vector read_line(const std::byte* line, vector sum) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(line);
     for (std::size_t i = 0; i < line_bytes / 8; i += hn::Lanes(tag()))
@@ -82,7 +82,7 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
         Stream ? hn::Stream(value, tag(), words) : hn::Store(value, tag(), words);
 }
 
-// Where nothing is read it must not write zeros: limit_pass says why.
+// Without reads, it must not write zeros: limit_pass explains why.
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
     vector sum = hn::Set(tag(), 0x3f8000013f800001);

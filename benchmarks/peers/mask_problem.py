@@ -27,7 +27,7 @@ class Problem:
     keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
     bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
     is_causal: bool = False  # and nothing else
-    dtypes: tuple[str, ...] = ("f32", "bf16")  # that are measured
+    dtypes: tuple[str, ...] = ("f32", "bf16")  # timed runs
     dtype: str = "f32"
 
     @property
@@ -96,7 +96,9 @@ def causal(_: Any) -> Keeps:
 
 
 def tiles_of(percent: float) -> list[list[bool]]:
-    """Which tiles of 64 x 64 of 2048 rows and keys are kept: as many in each row of tiles."""
+    """The 64 x 64 tiles of 2048 rows and keys that are kept: the same number in each row of
+    tiles.
+    """
     count, random = 2048 // 64, np.random.default_rng(2048)
     kept = np.zeros((count, count), bool)
     for row in kept:

@@ -56,13 +56,13 @@ class Sequences:
 
     rows: list[int]
     keys: list[int]  # in the cache
-    lengths: list[int]  # that count
+    lengths: list[int]  # timed runs
     is_causal: bool = False
     window: int = -1  # keys before a row and itself; and as many after it, if not causal
 
 
 def sequences_of(of: Problem) -> Sequences | None:
-    """None: vLLM has no such mask."""
+    """None: vLLM does not support this mask."""
     batch, rows, keys = of.shape[0], of.shape[2], of.key_shape[2]
     every = Sequences([rows] * batch, [keys] * batch, [keys] * batch)
     if of.bias is not None or (of.keeps is not None and len(of.rules) != 1):

@@ -44,7 +44,7 @@ def tensor(mask: Any, kind: Any) -> Any:
 
 
 def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:
-    """Compiled for this problem alone: after eight others it would run uncompiled."""
+    """Compiled for this problem in a fresh state: after eight others, it would run uncompiled."""
     torch._dynamo.reset()
     rows, keys = of.shape[2], of.key_shape[2]
     block_mask, score_mod = None, None

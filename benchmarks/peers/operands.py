@@ -11,7 +11,7 @@ TYPES = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int6
 
 
 class Refused(Exception):
-    """The peer has no form of this case."""
+    """The peer does not support this case."""
 
 
 def private(count: int, dtype: Any) -> Any:

@@ -64,12 +64,12 @@ def serve(module: str) -> None:
     """Answers the lines of standard input; what libraries print goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    # Only the module of this peer is imported: each brings threads of its own.
+    # Imports only this peer's module, because each peer starts threads.
     peer = import_module(module).Peer(len(os.sched_getaffinity(0)))
     for line in sys.stdin:
         try:
             reply = answer(peer, json.loads(line))
-        except Exception as error:  # the text is what the user gets to see
+        except Exception as error:  # the user sees the text
             reply = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply) + "\n")
 

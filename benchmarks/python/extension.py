@@ -77,7 +77,7 @@ def mask_shape(mask: str, length: int) -> tuple[int, ...]:
 
 
 def bias_of(mask: str, length: int) -> Any:
-    """0 where a key is kept."""
+    """A bias that is 0 where a key is kept."""
     rows, keys = np.arange(length)[:, None], np.arange(length)
     kept = {
         "a mask that keeps all": rows >= 0,

@@ -23,13 +23,13 @@ LEAST = 0.98
 WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1, 4096): 2.0}
 LONGEST = {"distilbert": 512, "modernbert": 4096}  # else 1024
 SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
-SECONDS = 6.0  # of a case, about
+SECONDS = 6.0  # approximate seconds per case
 HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
 Inputs = dict[str, Any]
 
 
 def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
-    """Words; a batch is padded on the right, to half the length at most."""
+    """Tokens; a batch is padded on the right, to at most twice the shortest length."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in model.inputs:

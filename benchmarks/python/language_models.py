@@ -19,15 +19,15 @@ from models_of_words import MODELS, Model, make
 from table import keep, shown
 from worker import ROOT
 
-TURNS, SECONDS = 5, 40.0  # of a case, at most
-LONGEST_EAGER = 2048  # words: eager attention keeps the scores of all heads
+TURNS, SECONDS = 5, 40.0  # most seconds per case
+LONGEST_EAGER = 2048  # words: eager attention stores the scores of all heads
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]
 
 
 def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
-    """By name, a forward pass each; the first is what the answers are compared with."""
+    """The forward passes by name. The results of the first are the reference."""
     dtype = next(module.parameters()).dtype
     plain_inputs = model.inputs(length, dtype)
 
@@ -57,7 +57,7 @@ def timed(run: Run) -> tuple[float, Any]:
 
 
 def measure(model: Model, module: Any, length: int) -> tuple[dict[str, float], float]:
-    """Medians, and how far Maskwise and SDPA are apart where words count."""
+    """Medians, and the largest difference between Maskwise and SDPA at unmasked tokens."""
     forms = forms_of(model, module, length)
     answers = {name: model.words(run(), length, name) for name, run in forms.items()}
     apart = (answers["sdpa"] - answers["maskwise"]).abs().max().item()

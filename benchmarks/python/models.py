@@ -31,7 +31,7 @@ HEAD += [f"{kind} before" for kind in SHARES]
 
 
 def made_up(session: Any) -> Inputs:
-    """Words, and a mask that ends in padding."""
+    """Tokens, and a mask with padding at the end."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in session.get_inputs():
@@ -47,7 +47,7 @@ def made_up(session: Any) -> Inputs:
 
 
 def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
-    """Of the time of all nodes, by kind; the first run, which makes its memory, is left out."""
+    """The time of all nodes, by kind, without the first run, which allocates memory."""
     with tempfile.TemporaryDirectory() as folder:
         profiled = options()
         profiled.enable_profiling = True

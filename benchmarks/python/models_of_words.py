@@ -1,4 +1,4 @@
-"""The models of scripts/bench transformers: their configurations and what they are given."""
+"""The models of scripts/bench transformers: their configurations and inputs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GenerationConfig
 
-NEW_WORDS = 32  # of a generation
+NEW_WORDS = 32  # new tokens of a generation
 Given = dict[str, Any]
 
 
@@ -50,7 +50,7 @@ class Model:
         return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
-        """Packed, where Maskwise's attention is that of packed batches."""
+        """Packed for Maskwise, because its attention is then that of packed batches."""
         inputs = self.inputs(length, dtype)
         if self.own != "maskwise_flash":
             return inputs
@@ -65,7 +65,7 @@ class Model:
         return packed
 
     def words(self, answer: Any, length: int, form: str) -> torch.Tensor:
-        """What is compared: of words that count, in one order."""
+        """The results to compare: unmasked tokens, in one order."""
         states = answer if torch.is_tensor(answer) else answer[0]
         if not self.padding:
             return states.float()

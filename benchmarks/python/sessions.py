@@ -26,7 +26,7 @@ from turns import Measured, compare, run_suite
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
-MOST_SLOWER = 0.5e-6  # of a small call
+MOST_SLOWER = 0.5e-6  # calls per sample of a small model
 Inputs = dict[str, Any]
 
 
@@ -36,7 +36,7 @@ class Model:
     dtype: str
     nodes: list[Any]
     inputs: Inputs
-    least: float = 0.0  # times as fast as without, where there is a target
+    least: float = 0.0  # least ratio to the time without Maskwise, if there is a target
     most_slower: float = math.inf  # seconds
     opset: int = 17
 
@@ -110,7 +110,9 @@ def attention_inputs(rows: int) -> Inputs:
 
 
 def sdpa_model(rows: int) -> Model:
-    """scaled_dot_product_attention with a boolean mask: the mask is made to numbers and added."""
+    """scaled_dot_product_attention with a boolean mask: exported, the mask is converted to
+    numbers and added.
+    """
     nodes = [
         constant("root", 64**-0.25),
         constant("none", 0.0),
@@ -161,7 +163,7 @@ def bytes_of(model: Model) -> bytes:
 
 
 def options() -> Any:
-    """A thread a processor. None spins, or it would take time of the other session."""
+    """One thread per processor. None spins, because it would slow the other session."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

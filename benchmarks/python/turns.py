@@ -1,5 +1,6 @@
-"""Calls measured in turns, in one process, and what the suites share that measure a library without
-Maskwise and with it."""
+"""Calls measured alternately in one process, and shared code of the suites that measure a
+library with and without Maskwise.
+"""
 
 import argparse
 import math
@@ -33,14 +34,14 @@ def calls_of_sample(call: Call) -> int:
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
     """Seconds a call of each form, turn by turn."""
-    for form in forms:  # or the first one's count would be that of a call that finds nothing ready
+    for form in forms:  # else the first count would include the warm-up
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]
     return [list(map(seconds_a_call, forms, counts)) for _ in range(TURNS)]
 
 
 def medians(turns: list[list[float]]) -> list[float]:
-    """Of each form."""
+    """The samples of each form."""
     return [statistics.median(taken) for taken in zip(*turns, strict=True)]
 
 
@@ -56,7 +57,9 @@ def compare(
     least: float = 0.0,
     most_slower: float = math.inf,
 ) -> Measured:
-    """Of two calls, without and with. `least` is the ratio wanted, `most_slower` in seconds."""
+    """Compares two calls, without and with Maskwise. `least` is the required ratio,
+    `most_slower` is in seconds.
+    """
     turns = in_turns(calls)
     (without, with_it), ratio = medians(turns), ratio_of(turns)
     missed = ""

@@ -96,7 +96,7 @@ class Room:
 
 
 def bytes_a_second(set_bytes: int) -> dict[str, float]:
-    """One rate for each width: cond, two sources and dst count, and are as large together."""
+    """One rate per element width: cond, both sources and dst, of equal size, count."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):
@@ -111,7 +111,7 @@ def bytes_a_second(set_bytes: int) -> dict[str, float]:
 
 
 def import_seconds() -> float:
-    """What `import maskwise` adds to `import numpy`."""
+    """The time that `import maskwise` adds to `import numpy`."""
     code = (
         "import time, numpy; begin = time.perf_counter(); import maskwise;"
         "print(time.perf_counter() - begin)"

@@ -25,16 +25,16 @@ from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
 TURNS = 6
-PAIRS = 6  # of fresh processes, all slower by chance once in 128 with the first one
+PAIRS = 6  # fresh processes; all are slower than the first by chance once in 128 cases
 COPY_SECONDS = 0.02
-CHECKED_ELEMENTS = 16 << 20  # of the largest tensor: beyond, the oracle takes minutes
+CHECKED_ELEMENTS = 16 << 20  # elements of the largest tensor: for more, the oracle takes minutes
 
 
 class Suite:
     def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder  # of the graphs
+        self.folder = folder  # share of the graphs
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
@@ -72,7 +72,7 @@ class Suite:
             self.measure(measured, contestants, turn)
 
     def check(self, case: graphs.GraphCase) -> str:
-        """Compares Maskwise's values with the harness's oracle: what is wrong, or nothing."""
+        """Compares Maskwise's values with the harness's oracle. Returns the fault, or nothing."""
         if max(map(graphs.elements, graphs.tensors(case.load()))) > CHECKED_ELEMENTS:
             return ""
         checker = Client("maskwise", self.build, self.lane)
@@ -91,8 +91,10 @@ class Suite:
         return ""
 
     def measure(self, measured: Measured, contestants: dict[str, Samples], turn: int) -> None:
-        """One turn, every other one backwards. What the ceiling is made of comes right before or
-        behind Maskwise: the same memory is twice as fast in one second as in another."""
+        """One turn; every other turn runs backwards. The ceiling's parts are measured right
+        before or after Maskwise, because memory may be twice as fast in one second as in
+        another.
+        """
         names = list(contestants)[:: 1 if turn % 2 == 0 else -1]
         measured.add_turn(
             {name: contestants[name]() for name in names if measured.wants(name, turn)}
@@ -128,7 +130,7 @@ class Suite:
         return {**ready, "rows at the limit": self.copy}
 
     def prepare_copy(self, moved: int) -> None:
-        """Of half of the bytes to the other half; ranks the ways of the limit."""
+        """Moves one half of the bytes to the other half, and ranks the ways of the limit."""
         half = max(64, moved // 2 // 64 * 64)
         self.limit.bind(half, half)
 

@@ -1,5 +1,6 @@
-"""The processes that the attention suite asks: the harness's client, and for each peer one in an
-environment of its own."""
+"""The processes of the attention suite: the harness's client, and a process with a separate
+environment for each peer.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ NEWEST_LANE = "3.13"
 ANSWER = "maskwise-bench-answer "
 SAMPLES = 60
 TURN_MS = 40.0
-WARM_MS = 10.0  # as the peers are (peers/serve.py)
+WARM_MS = 10.0  # same threads as the peers (peers/serve.py)
 
 SERVER = ROOT / "benchmarks/peers/serve.py"
 # The environment of each peer; its module is benchmarks/peers/mask_<name>.py.
 ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch", "server": ".deps/servers"}
-PACKAGE = ROOT / "build/release/python"  # of the engine
+PACKAGE = ROOT / "build/release/python"  # engine kinds
 
 
 class Client(Worker):
@@ -40,7 +41,7 @@ class Client(Worker):
         return super().start()
 
     def said(self) -> str:
-        """What this process wrote on standard error."""
+        """The process's output on standard error."""
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
     def run(self, file: Path, mode: str) -> dict[str, Any]:
@@ -65,8 +66,9 @@ class Client(Worker):
 
 
 def claim(said: str) -> tuple[set[int], str]:
-    """The operators that Maskwise runs between oneDNN's, and what it runs, from the lines that say
-    so; of a whole partition (attention) there are none between."""
+    """The operators that Maskwise runs between oneDNN's, by the verbose lines; none if it runs a
+    whole partition (attention).
+    """
     claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", said)
     operators: set[int] = set()
     for text in claims:
@@ -76,7 +78,7 @@ def claim(said: str) -> tuple[set[int], str]:
 
 
 class Peer(Worker):
-    """A library in an environment of its own, asked by benchmarks/peers/serve.py."""
+    """A library in a separate environment, served by benchmarks/peers/serve.py."""
 
     def __init__(self, name: str, python: Path, kind: str) -> None:
         command = [str(python), "-B", str(SERVER), f"{kind}_{name}"]

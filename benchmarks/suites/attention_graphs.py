@@ -14,7 +14,7 @@ CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's own files, which not eve
 OWN_CASES = ROOT / "benchdnn_inputs/mha"
 BYTES = {"f32": 4, "s32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1, "boolean": 1, "s64": 8}
 UNKNOWN = -(1 << 63)
-# Where the sequences are taken from: the file, its extents of sequence and heads.
+# Sources of the sequences: the file, and its extents of sequence and heads.
 SEQUENCES = {
     "causal": ("sdpa-plain-implicit-causal-mask-fp32-bs1", 384, 16),
     "padding": ("MHA-distill_bert-inf-fp32-bs1", 128, 12),
@@ -31,7 +31,7 @@ class GraphCase:
     needed_bytes: int = 0
 
     def load(self) -> Graph:
-        """With shapes filled in where the file leaves them open."""
+        """Fills in the shapes that the file leaves open."""
         graph: Graph = json.loads(self.file.read_text())
         known: dict[int, list[int]] = {}
         for op in graph["graph"]:
@@ -86,7 +86,7 @@ def resized(graph: Graph, extents: dict[int, int]) -> Graph:
 
 
 def files() -> list[GraphCase]:
-    """oneDNN's own where they are, otherwise the harness's."""
+    """oneDNN's file if it exists, else the harness's."""
     folder = CASES if CASES.is_dir() else OWN_CASES
     return [GraphCase(path.stem, path) for path in sorted(folder.glob("**/*.json"))]
 
@@ -101,7 +101,7 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
 
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
-    """Attention over longer sequences, made of oneDNN's own files."""
+    """Attention over longer sequences, built from oneDNN's files."""
     graph_cases: list[GraphCase] = []
     if not CASES.is_dir():
         return graph_cases
@@ -127,7 +127,9 @@ def described(number: int, shape: list[int], dtype: str) -> dict[str, Any]:
 
 
 class Operators:
-    """A graph, operator by operator; what one makes has the scores' shape, if no other is given."""
+    """Builds a graph, operator by operator. Results have the scores' shape, unless another is
+    given.
+    """
 
     def __init__(self, scores: list[int]) -> None:
         self.scores = scores
@@ -189,7 +191,9 @@ def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 @dataclass
 class Parts:
-    """What oneDNN keeps before and after Maskwise's rows, and the bytes that these must move."""
+    """The operators that oneDNN runs before and after Maskwise's rows, and the bytes that the
+    rows must move.
+    """
 
     before: Graph
     after: Graph
@@ -197,7 +201,7 @@ class Parts:
 
 
 def split(graph: Graph, own_ids: set[int]) -> Parts:
-    """Cuts out the operators `own_ids`: what they need comes before, the rest after."""
+    """Cuts out the operators `own_ids`: their inputs are computed before, the rest after."""
     ops = graph["graph"]
     own_ops = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own_ops))
@@ -212,7 +216,7 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
 
 
 def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:
-    """What comes in once, and what leaves once."""
+    """Inputs, counted once, and outputs, counted once."""
     own_ids = {op["id"] for op in own}
     outside = [op for op in ops if op["id"] not in own_ids]
     used = {tensor["id"] for op in outside for tensor in op["inputs"]}

@@ -1,4 +1,4 @@
-"""What the attention suite measures of a case."""
+"""The measurements of a case of the attention suite."""
 
 import statistics
 from collections.abc import Callable
@@ -13,8 +13,10 @@ ONE_SIDED = 0.025  # how often either end of an interval may be on the wrong sid
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """Of their median, at 95 % and free of assumptions: between two of the ratios in order, as far
-    from the ends as coin tosses allow. It takes six; the interval of fewer is all of them."""
+    """The 95 % confidence interval of the ratios' median, without assumptions on their
+    distribution: between two of the sorted ratios, as far from the ends as coin tosses allow.
+    With fewer than six ratios, the interval covers all of them.
+    """
     ordered, count, outside = sorted(ratios), len(ratios), 0
     while sum(comb(count, i) for i in range(outside + 1)) / 2**count <= ONE_SIDED:
         outside += 1
@@ -29,11 +31,11 @@ class Measured:
     case: str
     lane: str
     library: str = ""
-    state: str = ""  # why there are no times, where there are none
-    claim: str = ""  # what Maskwise says that it runs
+    state: str = ""  # why there are no times
+    claim: str = ""  # Maskwise's description of what it runs
     samples: dict[str, list[float]] = field(default_factory=dict)
     row_bytes: int = 0
-    shares: list[float] = field(default_factory=list)  # of the ceiling, turn by turn
+    shares: list[float] = field(default_factory=list)  # share of the ceiling, turn by turn
     ratios: list[float] = field(default_factory=list)  # oneDNN's time over Maskwise's, the same
     again: list[float] = field(default_factory=list)  # medians of ratios, by fresh processes
 
@@ -47,7 +49,7 @@ class Measured:
             self.shares.append(sum(now.get(name, 0.0) for name in CEILING) / now["maskwise"])
 
     def wants(self, name: str, turn: int) -> bool:
-        """What is slow is measured twice, unless it has yet to show that Maskwise is not slower."""
+        """Measures a slow case twice, unless it has yet to show that Maskwise is not slower."""
         known = self.samples.get(name)
         if not known or turn < 2 or min(known) <= SLOW_MS:
             return True
@@ -64,7 +66,7 @@ class Measured:
         return statistics.median(self.ratios) if self.ratios else None
 
     def ceiling(self) -> float | None:
-        """What oneDNN keeps, and the bytes of the rest at the speed of memory or cache."""
+        """The time of oneDNN's parts plus the other bytes at the speed of memory or cache."""
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None

@@ -1,4 +1,4 @@
-"""What the attention suite prints."""
+"""The output of the attention suite."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8
-OF_LIMIT = 0.7  # of the middle alone, whose ceiling is one read and one write
+OF_LIMIT = 0.7  # share for the middle alone, whose ceiling is one read and one write
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "between", "at least", "", "ceiling ms"]
 HEAD += ["of it", "before", "after", "rows", "what Maskwise runs"]
 
@@ -53,7 +53,7 @@ def verdict(measured: Measured) -> str:
     if times is None:
         return "not measured"
     wanted = wanted_times(measured)
-    # Where no gain is asked for, Maskwise is slower if neither the run's own noise nor any pair of
+    # Without a target, Maskwise counts as slower if no ratio within the run's noise and no pair of
     # fresh processes reaches 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
@@ -74,7 +74,7 @@ def again(measured: Measured) -> str:
 
 
 def failures(every: list[Measured], with_targets: bool) -> list[str]:
-    """A line for each wrong answer and, if asked for, each target missed."""
+    """A line for each wrong result and, if requested, for each missed target."""
     lines = []
     for measured in every:
         name = f"{measured.case} on {measured.lane}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "bool": 1}
-GRAPH_TYPES = ("f32", "bf16", "f16")  # of oneDNN Graph's Select
+GRAPH_TYPES = ("f32", "bf16", "f16")  # the types of oneDNN Graph's Select
 MASKS = ("random", "causal", "padding", "true", "runs")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 SHAPES = Path(__file__).with_name("shapes.txt")
@@ -55,7 +55,9 @@ class Case:
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
-        """What it moves, every operand apart; one cond for all reads one side of the two."""
+        """The bytes that it moves, if operands do not overlap. If cond is constant, only one
+        source is read.
+        """
         sides = (self.src_0.distinct(), self.src_1.distinct())
         read = min(sides) if self.cond.distinct() == 1 else sum(sides)
         return self.cond.distinct() + (read + self.dst.distinct()) * WIDTH[self.dtype]
@@ -100,7 +102,7 @@ def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
 
 
 def parse_operand(text: str) -> Operand:
-    """'2x3', '-' for a scalar, '2x3*ba' for dimensions that lie in another order."""
+    """'2x3', '-' for a scalar, '2x3*ba' for another order of dimensions in memory."""
     shape, _, order = text.partition("*")
     dims = () if shape == "-" else tuple(map(int, shape.split("x")))
     return laid_out(dims, [ord(letter) - ord("a") for letter in order]) if order else dense(dims)
@@ -121,7 +123,7 @@ def shape_table() -> list[Case]:
 
 
 def select_cases(full: bool) -> Iterator[Case]:
-    """Each row in three types with its own mask; then in f32 with the others, where it is large."""
+    """Each row in three types with its own mask; large rows in f32 with the other masks, too."""
     for dtype in GRAPH_TYPES:
         for row in shape_table():
             yield replace(row, dtype=dtype)
@@ -140,7 +142,7 @@ def small_cases() -> Iterator[Case]:
 
 
 def type_cases() -> Iterator[Case]:
-    """What programs select in types that oneDNN Graph's Select does not have."""
+    """Typical selects in types that oneDNN Graph's Select does not have."""
     for dtype in ("i64", "bool"):
         for row in shape_table():
             if row.name in ("19", "20", "21", "30", "31", "33", "35"):

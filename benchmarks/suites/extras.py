@@ -1,4 +1,4 @@
-"""What is measured beside the cases: a native runtime's small call, compiles, memory, copies."""
+"""Measurements besides the cases: a native runtime's small call, compiles, memory, copies."""
 
 import statistics
 from collections.abc import Callable

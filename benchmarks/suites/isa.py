@@ -33,20 +33,20 @@ class Compared(Row):
     """Median seconds of a case by each way, and how much longer it took than the way it must not be
     slower than, and the limit's time over its own: medians of the turns."""
 
-    plan: str = ""  # of the first way
+    plan: str = ""  # the times of the first way
     seconds: dict[str, float] = field(default_factory=dict)
     ratios: dict[str, float] = field(default_factory=dict)
-    fractions: dict[str, float] = field(default_factory=dict)  # of the limit, by way
+    fractions: dict[str, float] = field(default_factory=dict)  # the times of the limit, by way
 
 
 def sets_here() -> list[str]:
-    """Widest first; plain C++ is for what has none of them."""
+    """Widest first. Plain C++ is for machines that have none of them."""
     flags = processor_facts().get("flags", "").split()
     return [name for flag, name in CLASSES if flag in flags]
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
-    """What must not be slower than what: a set than each lesser one, this build than others."""
+    """Pairs that must not be slower: a set than each lesser one, this build than others."""
     lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
     return [*lesser, *((names[0], other) for other in others)]
 
@@ -129,7 +129,7 @@ def run(
     limit: Limit,
     with_limit: bool,
 ) -> list[Compared]:
-    """What is slower is compared once more, and the better of both counts."""
+    """Compares slower cases once more; the better of both results counts."""
     every = []
     try:
         with data_folder() as folder:

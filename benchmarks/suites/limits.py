@@ -16,7 +16,8 @@ from table import keep, markdown, medians
 from worker import ROOT
 
 RESULTS = ROOT / "build/bench"
-# Every number of queries of the shape that is drawn; of others, where the way to compute changes.
+# Every number of queries of the plotted shape; for other shapes, the numbers at which the kernel
+# changes.
 FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
 OPTIONS = {
     "repetitions": "5",

@@ -68,7 +68,7 @@ def stamp() -> dict[str, str]:
 
 
 def write_stamp(folder: Path, suite: str) -> None:
-    """Beside the results of a suite, for scripts/take_figures.py."""
+    """Writes the stamp next to the results of a suite, for scripts/take_figures.py."""
     (folder / f"{suite}.stamp.json").write_text(json.dumps(stamp(), indent=1) + "\n")
 
 

@@ -24,10 +24,10 @@ class Effort:
     """How long a case is measured."""
 
     turns: int = 3
-    pairs: int = 2  # of Maskwise and the limit, one right after the other, in each turn
-    samples: int = 4  # of one implementation in each turn or pair
+    pairs: int = 2  # samples of Maskwise and the limit, one right after the other, in each turn
+    samples: int = 4  # samples of one implementation in each turn or pair
     seconds: float = 0.015  # about, for them
-    repeats_slow: bool = False  # also where a call takes longer than SLOW_SECONDS
+    repeats_slow: bool = False  # even if a call takes longer than SLOW_SECONDS
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Bench:
         self.peers = peers
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [own, *peers]}
-        self.plan = ""  # of the case measured last, where the engine says it
+        self.plan = ""  # plan of the last measured case, if the engine reports it
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
     def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
@@ -106,7 +106,9 @@ class Bench:
         return rows
 
     def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
-        """What took long with the row's own mask is not measured again with four others."""
+        """Cases that were slow with the row's own mask are not measured again with four other
+        masks.
+        """
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
@@ -141,7 +143,7 @@ class Bench:
     def take(
         self, worker: Worker, taken: Taken, form: str, turn: int, effort: Effort
     ) -> list[float]:
-        """The new samples, none where there can be none."""
+        """The new samples; none if the implementation cannot run."""
         known = taken.forms[form]
         slow = bool(known) and min(known) > SLOW_SECONDS
         if taken.failure or (slow and turn >= 3):

@@ -1,4 +1,4 @@
-"""What was measured, and the file that keeps it."""
+"""Measurements, and the file that stores them."""
 
 import json
 import re
@@ -53,11 +53,11 @@ class Row:
         return self.seconds_median
 
 
-Rows = dict[str, Row]  # of one case, by implementation
+Rows = dict[str, Row]  # results of one case, by implementation
 
 
 def fields_of(case: Case) -> dict[str, Any]:
-    """What every record of a case begins with."""
+    """The first fields of every record of a case."""
     return {
         "suite": case.suite,
         "case": case.name,
@@ -81,7 +81,7 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
 
 
 def four_digits(value: float) -> float:
-    """That count: of a slow implementation a fraction has many zeros first."""
+    """Three significant digits: the fraction of a slow implementation begins with many zeros."""
     return float(f"{value:.4g}")
 
 
@@ -134,7 +134,7 @@ def state_of(row: Row | None) -> str:
 
 
 def best_row(rows: Rows, impl: str) -> Row | None:
-    """Of an implementation that has several forms ("onednn", "onednn 3.7 passive") the fastest."""
+    """The fastest form of an implementation that has several ("onednn", "onednn 3.7 passive")."""
     order = ("measured", "wrong", "died", "refused")
     forms = [row for name, row in rows.items() if name == impl or name.startswith(impl + " ")]
     key = lambda row: (order.index(state_of(row)), row.seconds_median or 0.0)  # noqa: E731

@@ -1,4 +1,4 @@
-"""The data of a case of Select: what it reads, the answer, and what it must move at least."""
+"""The data of a Select case: its inputs, the expected result, and the bytes that it must move."""
 
 import math
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
     rules: dict[str, Callable[[], Any]] = {
         "random": lambda: random.random(whole, np.float32) < float(share or 0.5),
         "padding": lambda: column < random.integers(columns // 4, columns + 1, matrices),
-        "causal": lambda: column <= row + columns - rows,  # what comes later is masked
+        "causal": lambda: column <= row + columns - rows,  # later rows are masked
         "banded": lambda: abs(column - row) < 8,
         "runs": lambda: runs(random, math.prod(whole)).reshape(whole),
         "one_row": lambda: first == first.size // 2,
@@ -50,7 +50,7 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
 
 
 def view(data: Any, operand: Operand, width: int = 0) -> Any:
-    """Elements that are `width` bytes apart where their stride is 1."""
+    """Elements that are `width` bytes apart if their stride is 1."""
     strides = [stride * (width or data.itemsize) for stride in operand.strides]
     return np.lib.stride_tricks.as_strided(data, operand.dims, strides)
 
@@ -63,7 +63,7 @@ def values(operand: Operand, dtype: str, seed: int) -> Any:
 
 
 def line_bytes(operand: Operand, width: int, touched: Any) -> int:
-    """Of the cache lines that hold a touched element, each once."""
+    """The bytes of the cache lines with a touched element, each counted once."""
     marks = np.zeros(-(-operand.span() * width // LINE) * LINE, bool)
     np.copyto(view(marks, operand, width), True, where=touched)
     return int(marks.reshape(-1, LINE).any(axis=1).sum()) * LINE

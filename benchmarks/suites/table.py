@@ -9,7 +9,7 @@ from typing import Any
 from machine import write_stamp
 from results import Row, Rows, state_of
 
-Cells = tuple[str, list[str], list[list[str]]]  # versions, head, rows: as they are shown
+Cells = tuple[str, list[str], list[list[str]]]  # versions, head and rows as text
 
 
 def time_text(seconds: float | None) -> str:
@@ -50,7 +50,7 @@ def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[lis
 
 
 def medians(left: str) -> dict[str, dict[str, Any]]:
-    """Of what Google Benchmark left of repetitions, by case, in the order of its program."""
+    """Google Benchmark's aggregates of repetitions, by case, in the order of the program."""
     entries = json.loads(left)["benchmarks"]
     medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
     medians.sort(key=lambda entry: entry["family_index"])

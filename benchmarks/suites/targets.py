@@ -15,7 +15,7 @@ from table import markdown
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
 MEMORY_BYTES = 8 << 20
-ABOVE = 1.1  # of the limit: there is a way to move the bytes that the limit does not have
+ABOVE = 1.1  # share of the limit: some way to move the bytes is faster than all of the limit's
 
 HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
 
@@ -38,7 +38,7 @@ Values = list[tuple[float, str]]  # each with the case's name, ascending
 
 @dataclass
 class Measured:
-    """What is known of a set of cases."""
+    """Facts about a set of cases."""
 
     values: Values
     states: Counter[str]
@@ -208,7 +208,7 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
 
 
 def is_above(row: Row) -> bool:
-    """Faster than the limit, in a case that is larger than where a call itself is the time."""
+    """Faster than the limit, in a case large enough that the call's overhead does not matter."""
     return row.bytes > core_cache_bytes() and (row.limit_fraction or 0.0) > ABOVE
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from worker import Worker
 
-WARM_SECONDS = 10e-3  # as the clients call before they count
+WARM_SECONDS = 10e-3  # the warm-up of the clients
 RANKING_PASSES = 6
 AS_MANY_AS_FIT = 1000
 KEPT = 6  # ways that are measured again in every turn
@@ -42,7 +42,7 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways of moving this many bytes; `threads` limits them to that thread count."""
+        """Ranks the ways to move this many bytes. `threads` restricts them to that thread count."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 
@@ -76,7 +76,7 @@ class Limit:
     def ask(
         self, ways: list[Way], samples: int, seconds: float, warm: float, passes: int
     ) -> list[list[list[float]]]:
-        """Of each way, of each pass, its samples."""
+        """The samples of each way and pass."""
         taken: list[list[list[float]]] = self.worker.ask(
             do="time",
             ways=[way.number for way in ways],

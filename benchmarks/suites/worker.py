@@ -1,4 +1,4 @@
-"""The processes that are measured: one for each implementation, asked line by line."""
+"""The measured processes, one per implementation, with requests line by line."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ class Worker:
         return self.process
 
     def answer_of(self, request: str, begin: str = "") -> dict[str, Any]:
-        """Of the line that begins so."""
+        """The rest of the line with this prefix."""
         process = self.process or self.start()
         assert process.stdin and process.stdout
         line = None
@@ -99,7 +99,7 @@ def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
 
 
 def openmp_lanes(described: str) -> list[str]:
-    """Of what scripts/lane --describe prints, the lanes that run on OpenMP, newest last."""
+    """The lanes that run on OpenMP, from the output of scripts/lane --describe, newest last."""
     lines = [line for line in described.splitlines() if "OMP_WAIT_POLICY" in line]
     matches = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
     pairs = [(match[2].split("."), match[1]) for match in matches if match]
