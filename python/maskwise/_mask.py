@@ -201,7 +201,8 @@ class Mask:
         """
         offsets = () if offset is None else _numbers("offset", offset, -MOST)
         offsets = offsets if any(offsets) else ()
-        return cls._from_rules(causal=True, from_end=_arguments.flag("from_end", from_end), offsets=offsets)
+        aligned = _arguments.flag("from_end", from_end)
+        return cls._from_rules(causal=True, from_end=aligned, offsets=offsets)
 
     @classmethod
     def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:

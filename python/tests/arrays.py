@@ -89,7 +89,7 @@ def assert_same_bits(got: Any, expected: Any) -> None:
 
 
 def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """That may import the modules of this folder."""
+    """Environment variables of a process that can import the modules of this folder."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return run_python("-c", code, PYTHONPATH=path, **environment)
 

@@ -74,7 +74,9 @@ def element_of(array: Array) -> int:
 
 
 def tolerance(case: Case) -> float:
-    """Of what two kernels may differ by: f32 holds a score beside a bias of -1e4 to 1e-3 only."""
+    """The allowed difference of two kernels. Next to a bias of -1e4, f32 has a precision of
+    1e-3.
+    """
     arrays = [array for array in case.feeds.values() if array.dtype.kind == "f"]
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
@@ -89,7 +91,7 @@ def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
-    """Booleans, or numbers to add of which some mask; some rows keep nothing."""
+    """Booleans, or numbers to add, some of which mask. Some rows keep nothing."""
     kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
     if random.random() < 0.3:
         kept[..., : shape[-1] // 2] = False
@@ -97,7 +99,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
         kept[..., : shape[-2] // 2, :] = False
     if random.random() < 0.5:
         return np.asarray(kept)
-    # ONNX Runtime rounds scores in f16 beside a bias of -1e4 to multiples of 8.
+    # ONNX Runtime rounds f16 scores next to a bias of -1e4 to multiples of 8.
     finite = [float(np.finfo(dtype).min), -1e4][: 1 if dtype == "e" else 2]
     low = random.choice([-np.inf, *finite])
     bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
@@ -107,7 +109,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
-    """Of ONNX's own domain, well formed."""
+    """Well-formed models of ONNX's own domain."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     batch, key_heads, depth, columns = (
         some(1, 2, 3),
@@ -151,7 +153,7 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """Lengths, with others behind them, or 0 where a key does not count."""
+    """Lengths, followed by others, or by 0 for keys that are ignored."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -201,13 +203,15 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
 def draw_rotary(
     random: np.random.Generator, queries: tuple[int, int, int], keys: int, has_past: bool
 ) -> dict[str, Array]:
-    """Caches for so many keys or more, of a whole head or its beginning, and positions or none."""
+    """Caches for this many keys or more, of a whole head or its beginning, and positions or
+    none.
+    """
     batch, rows, depth = queries
     limit = keys + int(random.choice([0, 1, 40]))
     width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
     feeds = {name: numbers(random, (limit, width), "f") for name in ("cos_cache", "sin_cache")}
     if random.random() < 0.5:
-        # ONNX Runtime reads them one behind the other, wherever a row of them ends.
+        # ONNX Runtime reads the table as one array, wherever a row ends.
         shape = (batch, rows + int(random.choice([0, 0, 3])))
         ids = random.integers(0, limit, shape)
         if not has_past:  # counted from the first
@@ -264,7 +268,9 @@ DRAWS = {
 
 
 def rows_that_count(case: Case, result: Array) -> Array:
-    """Behind the end of a short prompt ONNX Runtime leaves what it finds; here zeros."""
+    """After the end of a short prompt, ONNX Runtime leaves uninitialized values; here they are
+    zeros.
+    """
     if (
         "seqlens_k" not in case.feeds
         or result.shape[1] != case.feeds["total_sequence_length"].item()
@@ -359,7 +365,7 @@ def lengthen(random: np.random.Generator, case: Case) -> None:
 
 
 def part_keys(random: np.random.Generator, case: Case) -> None:
-    """Keys and values of four dimensions, as cross attention has them, beside all else."""
+    """Keys and values of four dimensions, as in cross attention, with all other options."""
     if case.kind != "MultiHeadAttention":
         return
     heads = case.attributes["num_heads"]

@@ -35,7 +35,7 @@ def run(*command: str | Path) -> str:
 
 
 def fresh_environment(folder: Path, packages: Path | None = None) -> Path:
-    """An environment that sees packages (the tests') and has their libtbb, and no maskwise."""
+    """An environment that sees the tests' packages and their libtbb, but no maskwise."""
     run(sys.executable, "-m", "venv", folder)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "dependencies.pth").write_text(f"{packages or sysconfig.get_path('purelib')}\n")
@@ -107,7 +107,7 @@ def check_sources(folder: Path) -> None:
     examine(python)
 
 
-# One call of each integration, as a user would write it, for what is installed.
+# One call of each integration, as a user would write it, for the installed packages.
 CALLS = """
 import importlib.util as installed, numpy as np, maskwise
 q = np.ones((1, 2, 64, 64), np.float32)

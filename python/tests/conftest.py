@@ -7,8 +7,8 @@ from pathlib import Path
 
 import hypothesis
 
-# PyTorch and transformers are installed apart, by scripts/setup --torch and --exporters; behind
-# everything of this environment.
+# scripts/setup --torch and --exporters install PyTorch and transformers separately. They come after
+# all packages of this environment.
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 for apart in ("torch", "exporters"):
     place = Path(__file__).resolve().parents[2] / ".deps" / apart / "lib" / VERSION

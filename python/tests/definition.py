@@ -21,9 +21,10 @@ def attention(
     soft_cap: float | None = None,
     sinks: Any = None,
 ) -> tuple[Any, Any]:
-    """Results, and the logarithms of the rows' sums. Operands are (..., heads, rows, depth), k and
-    v of perhaps fewer heads; kept and bias broadcast to scores. A row without keys is 0, and its
-    logarithm -infinity if it has no sink."""
+    """Returns results and the logarithms of the rows' sums. Operands are (..., heads, rows,
+    depth); k and v may have fewer heads. kept and bias broadcast to the scores. A row without
+    keys is 0, and its logarithm is -infinity if it has no sink.
+    """
     np_or_torch, double = module_of(q)
     q, k, v = (double(one) for one in (q, k, v))
     k, v = (for_each_head(one, q) for one in (k, v))

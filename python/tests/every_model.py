@@ -49,7 +49,7 @@ from transformers import PreTrainedModel, modeling_utils
 STOCK = {maskwise_transformers.NAME: "sdpa", maskwise_transformers.FLASH_NAME: "flash_attention_2"}
 OWN_REFUSAL = "has attention of its own"
 MOST_BYTES = 8 * 2**30
-TOLERANCE = 2e-4  # of the largest value
+TOLERANCE = 2e-4  # share of the largest value
 SECONDS = 180  # for a type
 PADDED = 9
 
@@ -83,8 +83,8 @@ class Case:
     given: dict[str, Any]
     mask: Any
     expected: list[Any]
-    of_sdpa: list[Any] | None = None  # where that differs, as in rows without keys
-    changed: dict[str, Any] | None = None  # with other words where the mask is 0
+    of_sdpa: list[Any] | None = None  # where results differ, as in rows without keys
+    changed: dict[str, Any] | None = None  # with other tokens where the mask is 0
     is_independent: bool = False  # whether eager attention's results are the same then
 
 
@@ -130,7 +130,7 @@ def unmasked(values: Any, mask: Any) -> Any:
 
 
 def apart(found: list[Any], expected: list[Any], mask: Any) -> str:
-    """Where results differ, of rows that the mask keeps."""
+    """Where results differ, among rows that the mask keeps."""
     if [one.shape for one in found] != [one.shape for one in expected]:
         return f"shapes {[tuple(one.shape) for one in found]}"
     for own, other in zip(found, expected, strict=True):
@@ -168,7 +168,9 @@ def counted() -> Iterator[Count]:
 
 @contextmanager
 def flash_attn_at_hand() -> Iterator[None]:
-    """Transformers asks for no package and no download, so that it refuses only a model."""
+    """Makes transformers find every package and download nothing, so that it refuses only the
+    model.
+    """
 
     def correct(self: Any, attn_implementation: Any, *_: Any, **__: Any) -> Any:
         return self.get_correct_attn_implementation(attn_implementation, True)
@@ -185,7 +187,7 @@ def flash_attn_at_hand() -> Iterator[None]:
 
 
 def refusal(kind: str, variant: Variant, name: str) -> str:
-    """Of from_config(), or empty."""
+    """The refusal of from_config(), or empty."""
     try:
         with (
             flash_attn_at_hand(),
@@ -193,7 +195,7 @@ def refusal(kind: str, variant: Variant, name: str) -> str:
             suppress(NotImplementedError, RuntimeError),
         ):
             build(kind, variant, name)
-    except (ImportError, TypeError):  # what a package or a download has is not there
+    except (ImportError, TypeError):  # needs a package or a download that is missing
         return ""
     except ValueError as error:
         return str(error).replace(repr(name), "NAME")

@@ -1,4 +1,4 @@
-"""ONNX models of masked Softmax and of attention, and what they are in 64 bits."""
+"""ONNX models of masked Softmax and of attention, and their results in f64."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from where_models import session_of
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
 NAMES = {F32: "f32", F16: "f16"}
-# Of weights, which are 1 at most, and of means of normal numbers.
+# Tolerances for weights, which are at most 1, and for means of normally distributed numbers.
 TOLERANCE = {F32: 2e-5, F16: 4e-3}
 Node = onnx.NodeProto
 Feeds = dict[str, Array]
-# A step of a chain: its operator, where the row is among its inputs, and the other inputs.
+# A step of a chain: its operator, the row's index among its inputs, and the other inputs.
 STEPS: dict[str, tuple[str, Sequence[str]]] = {
     "mul": ("Mul", ["", "scale"]),
     "mul_turned": ("Mul", ["scale", ""]),
@@ -110,7 +110,7 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model in which a Reshape makes this value, of which the model declares the shape."""
+    """A model in which a Reshape computes this value, whose shape the model declares."""
     given = {one: array for one, array in feeds.items() if one != name}
     given |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
@@ -121,7 +121,7 @@ def reshaped(
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session of which the claimed Softmaxes are these, as "rows f32 3 nodes"."""
+    """A session whose claimed Softmaxes are these, as "rows f32 3 nodes"."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
@@ -146,7 +146,7 @@ def used(nodes: list[Node], arrays: Feeds) -> Feeds:
 
 
 def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
-    """Rows that are masked as a whole, of which one has a NaN, and scores of +infinity."""
+    """Fully masked rows, one of them with a NaN, and scores of +infinity."""
     x = 4 * normal(random, shape, element)
     bias = normal(random, mask, element)
     cond = np.asarray(random.random(mask) < 0.7)
@@ -159,7 +159,7 @@ def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) 
 
 
 def sdpa(masked: str, batch_first: bool = False) -> list[Node]:
-    """scaled_dot_product_attention as exporters write it: query and key are scaled apart."""
+    """scaled_dot_product_attention as exporters write it: query and key are scaled separately."""
     heads = [op("Transpose", one, f"{one}h", perm=[0, 2, 1, 3]) for one in "qv"]
     perm = [0, 2, 3, 1] if batch_first else [0, 1, 3, 2]
     nodes = heads if batch_first else []
@@ -230,7 +230,9 @@ def checked(
     threads: int = 1,
     **model: Any,
 ) -> Any:
-    """A session with these claims, of a model of the nodes, which runs as they are defined."""
+    """A session with these claims, for a model of the nodes, whose results match their
+    definition.
+    """
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
     made = make_model(nodes, feeds, element, constants, **model)
     session = fused_session(made, capfd, *claims, threads=threads)
@@ -262,7 +264,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
-    """So many attentions one after another, each on the result of the last."""
+    """This many attentions in sequence, each on the result of the previous one."""
     nodes: list[Node] = []
     for number in range(count):
         for node in masked_fill():

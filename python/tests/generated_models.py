@@ -35,7 +35,7 @@ class Case:
     model: bytes
     element: int
     feeds: dict[str, Array]
-    outputs: dict[str, Pair | None]  # none of what only who runs the model knows
+    outputs: dict[str, Pair | None]  # no extent that only the caller knows
 
 
 class Generator(Builder):
@@ -75,7 +75,7 @@ class Generator(Builder):
         made = (others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
         return self.emit(op, *made, **numbers)
 
-    # What Maskwise claims
+    # Patterns that Maskwise claims.
 
     def masked_softmax(self, row: Value) -> Value:
         some = [self.pick(list(STEPS)) for _ in range(self.pick([1, 2, 3, 4]))]
@@ -142,7 +142,7 @@ class Generator(Builder):
             made = self.step(self.pick(["mul", "div", "add"]), self.disturb(made))
         return made
 
-    # What else there is
+    # Other patterns.
 
     def disturb(self, x: Value) -> Value:
         if not self.chance(self.disturbs):
@@ -247,7 +247,7 @@ class Generator(Builder):
         return self.emit("Loop", count, go, x, body=body)
 
     def scan(self, x: Value) -> None:
-        """Of a state that stays and the rows of a value."""
+        """The constant state, then the rows of a value."""
         if not x.shape or not x.shape[0]:
             return
         state = self.number(SCALES)
@@ -277,7 +277,9 @@ class Generator(Builder):
                 self.attempt(self.pick(kinds), self.pick(floats))
 
     def attempt(self, build: Callable[..., Any], *given: Value) -> None:
-        """What NumPy cannot run ends the motif; its nodes so far stay, mostly without a reader."""
+        """Ends the motif at a node that NumPy cannot run. Its nodes so far stay, mostly without
+        a reader.
+        """
         with suppress(NOT_RUN):
             build(*given)
 

@@ -1,4 +1,4 @@
-"""A model in the making: its values, as they are in 64 bits, and its nodes."""
+"""A model under construction: its nodes, and its values in f64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = [1, 7, 32, 40, 64, 130, 260]
 INDICES = [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 100_000, 2**31, 2**32, 2**63 - 1]
 ASKS = ("And", "Equal", "Greater", "IsNaN", "Less", "Not")
 MOST_ELEMENTS = 140_000
-LARGE = 260  # rows of so many elements: OpenVINO leaves less than 256 KiB alone
+LARGE = 260  # elements per row: OpenVINO does not take less than 256 KiB
 NOT_RUN = (IndexError, KeyError, OverflowError, TypeError, ValueError)  # NumPy's
 
 
@@ -44,7 +44,7 @@ class Builder:
         self.element = F16 if self.chance(0.3) else F32
         self.evaluator = Evaluator(self.opset, self.element, self.random)
         self.arrays: Values = {}
-        self.values: list[Value] = []  # that the next node may read
+        self.values: list[Value] = []  # values that the next node may read
         self.nodes: list[NodeProto] = []
         self.inputs: list[Any] = []
         self.constants: list[Any] = []
@@ -52,7 +52,8 @@ class Builder:
         self.results: list[Value] = []
         self.unsaid: set[str] = set()
         self.said: set[str] = set()
-        self.unknown: set[str] = set()  # values of nodes that NumPy cannot run, and behind those
+        # values of nodes that NumPy cannot run, and values after them
+        self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
         # How this model is strange.
         self.disturbs = self.pick([0, 0, 0.05, 0.15])
@@ -102,7 +103,7 @@ class Builder:
         return x.astype(DTYPES[kind])
 
     def given(self, array: Array, kind: int, is_constant: bool) -> Value:
-        """As an input, an initializer, or an initializer that is an input, too."""
+        """As an input, an initializer, or an initializer that is also an input."""
         name = self.fresh("c" if is_constant else "x")
         if is_constant:
             self.constants.append(numpy_helper.from_array(array, name))
@@ -135,7 +136,7 @@ class Builder:
         return self.given(np.array(numbers, np.int64), I64, self.chance(0.95))
 
     def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
-        """Of a shape that broadcasts to this one."""
+        """A random shape that broadcasts to this one."""
         start = int(self.random.integers(0, len(shape) + 1)) if self.chance(0.5) else 0
         return self.draw([n if self.chance(0.8) else 1 for n in shape[start:]], kind)
 
@@ -178,7 +179,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # Whoever runs it may refuse, but not for a shape that shows it.
+            # Hosts may refuse it, but not because of its shape.
             self.unsaid.update(node.input)
             self.said.update(node.output)
             self.unknown.update(node.output)

@@ -111,9 +111,9 @@ ROUNDING = (
     "Mul",
     "Softmax",
     "Tanh",
-)  # of f32; where one sums, in any order
-# All who run one in f32 round alike what is alike, by half a unit of the sum, which may be far
-# larger than what rounded before. In f16 one may round before or behind.
+)  # f32 operators: rounded once, or sums in any order
+# All hosts that run a node in f32 round equal values equally, by half a unit of the sum, which may
+# be much larger than earlier roundings. In f16, a host may round before or after it.
 SUMS = ("Add", "Sub")
 
 
@@ -128,7 +128,7 @@ class Evaluator:
             values.update(zip(node.output, self.outputs(node, values), strict=True))
 
     def outputs(self, node: NodeProto, values: Values) -> list[Pair]:
-        """Raises what NumPy does where the node cannot be run."""
+        """Raises NumPy's exception if the node cannot be run."""
         attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
         inputs = [values[name] if name else None for name in node.input]
         if node.op_type in ("If", "Loop", "Scan"):
@@ -154,8 +154,8 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # A weight near 0, or one that is thrown away, times infinity: another than the exact
-            # one also behind Max and comparisons.
+            # A weight near 0, or a discarded one, times infinity may differ from the exact result,
+            # even after Max and comparisons.
             x = np.where(np.isfinite(x), x, np.where(np.isnan(exact), 0, np.nan))
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]
@@ -166,7 +166,7 @@ class Evaluator:
         return np.where(scale == 0, x, x + noise)
 
     def row_size(self, shape: tuple[int, ...], axis: int | None = None) -> int:
-        """Of a Softmax."""
+        """The values of a Softmax."""
         if self.opset >= 13:
             return shape[-1 if axis is None else axis]
         return math.prod(shape[1 if axis is None else axis :])
@@ -192,7 +192,7 @@ class Evaluator:
     def scan(
         self, inputs: list[Any], values: Values, body: Any, num_scan_inputs: int
     ) -> list[Pair]:
-        """Of one state and one input."""
+        """For one state and one input."""
         state, rows = inputs
         made = []
         for exact, shaken in zip(*rows, strict=True):

@@ -1,4 +1,4 @@
-"""Generated OpenVINO models of attention, and what they compute, by their definition in f64."""
+"""Generated OpenVINO models of attention, and their results by definition in f64."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Attention:
     mask: str = "none"  # bool, bias
     mask_shape: tuple[int, ...] = ()
     scale: float | None = None
-    turned: tuple[str, ...] = ()  # of "qkvo", those in {batch, rows, heads, depth}
-    transposed_b: bool = True  # of the first product
-    scaled: str = "scores"  # what the scale is multiplied with, or "query"
+    turned: tuple[str, ...] = ()  # the letters of "qkvo" that are in {batch, rows, heads, depth}
+    transposed_b: bool = True  # transposed inputs of the first product
+    scaled: str = "scores"  # the operand that the scale multiplies, or "query"
     cap: float | None = None
     zeroes_nan: bool = False
-    selects: bool = False  # the mask replaces scores; else it is made to a bias
+    selects: bool = False  # the mask replaces scores; else it is converted to a bias
     opens: bool = False
     element: ov.Type = field(default=F32)
     seed: int = 0

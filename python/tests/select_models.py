@@ -27,7 +27,7 @@ TYPES = {
     ov.Type.u64: np.dtype("L"),
     ov.Type.f64: np.dtype("d"),
 }
-# f32 as it is: else some processors compute in bf16.
+# Keeps f32: else some processors compute in bf16.
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 Shape = Sequence[int]
 Node = Any

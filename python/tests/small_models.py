@@ -152,7 +152,7 @@ def words(length: int, seed: int) -> Any:
 
 
 def number(config: Any, *names: str, default: int) -> int:
-    """Of a configuration or its parts."""
+    """Attributes of a configuration or its parts."""
     parts = [config] + [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
     for part in parts:
         for name in names:

@@ -1,4 +1,4 @@
-"""ONNX Runtime without Maskwise, asked first: in processes that odd operands may end."""
+"""ONNX Runtime without Maskwise runs first, in processes that invalid operands may end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from arrays import Array
 from attention_models import Case, rows_that_count, tolerance
 from where_models import providers_of, session_of, stock_session
 
-MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # of each operator
+MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # seconds per operator
 # From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
 IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
-SECONDS = 20  # of a model, before it is held to hang
+SECONDS = 20  # seconds per model, before it counts as hanging
 MASKWISE = maskwise.onnxruntime.PROVIDER
 Results = list[Array]
 
@@ -35,14 +35,14 @@ def send_stock(to: Connection, model: bytes, feeds: dict[str, Array]) -> None:
 
 
 class StockJudge:
-    """Runs each model in a process of its own, forked from one that has nothing but the modules."""
+    """Runs each model in a separate process, forked from one that has only loaded the modules."""
 
     def __init__(self) -> None:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["stock_judge"])
 
     def run(self, model: bytes, feeds: dict[str, Array]) -> Results | str:
-        """What run_stock returns; a text, too, where the process ended or does not."""
+        """The result of run_stock, or a text if the process ended or hung."""
         ours, theirs = self.context.Pipe(duplex=False)
         child = self.context.Process(target=send_stock, args=(theirs, model, feeds))
         child.start()

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 FLOATS = [np.dtype("f"), np.dtype("e"), BFLOAT16]
-# Of the largest value: f32 sums of some hundred places; else the rounding of weights and result.
+# Relative to the largest value: f32 sums of some hundred elements, or the rounding of weights and
+# result.
 TOLERANCE = {FLOATS[0]: 3e-5, FLOATS[1]: 2**-9, FLOATS[2]: 2**-6}
 LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
@@ -104,7 +105,7 @@ def test_every_shape_mask_and_layout(
     guard = None if out.base is None else out.base.copy()
     assert maskwise.attention(*arrays, **keywords, out=out) is out
     assert_close(out, expected, arrays[2])
-    if guard is not None:  # what lies between the elements of out is as it was
+    if guard is not None:  # memory between the elements of out is unchanged
         out[...] = 0
         assert out.base.tobytes() == guard.tobytes()
 
@@ -316,7 +317,7 @@ def test_the_gil_is_released() -> None:
         time.sleep(0.001)
         ticks += not done.is_set()
     worker.join()
-    assert ticks > 3  # held, it is given back at the end only
+    assert ticks > 3  # if the GIL was held, it is released only at the end
 
 
 def test_from_many_threads_at_once() -> None:

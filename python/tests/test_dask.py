@@ -20,7 +20,7 @@ y = random.random(90).astype("f")
 
 
 def blocks() -> tuple[Any, Any, Any]:
-    """Chunks that do not lie on each other, and one operand that has fewer dimensions."""
+    """Chunks that are not aligned, and one operand with fewer dimensions."""
     return (
         da.from_array(c, chunks=(30, 40)),
         da.from_array(x, chunks=(50, 25)),
@@ -52,7 +52,7 @@ def test_refusals_and_explanation() -> None:
 
 
 def pid_of_block(condition: Any, a: Any, b: Any) -> Any:
-    """A block whose elements are the process that selected it, where the answer is right."""
+    """A block whose elements are the id of the process that selected it, if the result is right."""
     right = maskwise.where(condition, a, b).tobytes() == np.where(condition, a, b).tobytes()
     return np.full(condition.shape, os.getpid() if right else -1)
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: read where they lie, answered in kind."""
+"""Arrays of other libraries are read in place, and the result has their type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_operands_are_not_copied() -> None:
 
 
 def test_the_answer_is_not_copied() -> None:
-    result = np.arange(64, dtype="f")  # as aligned as jax wants it
+    result = np.arange(64, dtype="f")  # the alignment that jax requires
     aligned = np.empty(64 + 16, "f")
     start = -aligned.ctypes.data % 64 // 4
     result = aligned[start : start + 64]
@@ -186,7 +186,9 @@ def test_what_is_no_unused_tensor_is_refused() -> None:
     once = Once(np.arange(3.0).__dlpack__())
     assert maskwise._core.view(once).tolist() == [0, 1, 2]
     for foreign in (once, Once(5)):
-        with pytest.raises(TypeError, match=r"Once\.__dlpack__\(\) returned .*, not an unused DLPack"):
+        with pytest.raises(
+            TypeError, match=r"Once\.__dlpack__\(\) returned .*, not an unused DLPack"
+        ):
             maskwise._core.view(foreign)
 
 

@@ -43,7 +43,7 @@ def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if IS_OLD and len(verdict.refused) == 2:
         pytest.skip(f"transformers {transformers.__version__} refuses {kind}")
     is_refused = kind in REFUSED
-    # Which models have flash attention is another question in each release.
+    # Which models support flash attention changes with each release.
     assert len(verdict.refused) == 2 if is_refused else "maskwise: " not in str(verdict.refused)
     assert bool(verdict.attentions) == (not is_refused)
 

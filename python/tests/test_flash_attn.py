@@ -137,7 +137,7 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
 
 
 def test_parts_are_merged() -> None:
-    """Of a cache of zeros, as warm-ups have it, and of keys in two parts."""
+    """For a cache of zeros, as in warm-ups, and for keys in two parts."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale
@@ -183,7 +183,7 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
 
 
 def test_sums_of_tensors_that_want_gradients() -> None:
-    """As flash_attn has it: the result has a gradient, the sums have none."""
+    """As in flash_attn: the result has a gradient, the sums have none."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
 
@@ -206,7 +206,7 @@ def test_sums_of_tensors_that_want_gradients() -> None:
 
 
 def test_another_default_device() -> None:
-    """Of tensors that are on the CPU: helpers of a call are there, too."""
+    """For tensors on the CPU, including helpers of a call."""
     q, k, v = three(2, 3, 2, 16)
     bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
     table = torch.tensor([[0], [1]])
@@ -235,7 +235,7 @@ def test_another_default_device() -> None:
 
 
 def wrong_calls(k: Any, v: Any) -> list[tuple[Any, ...]]:
-    """New keys and values, options, and what is done to the caches."""
+    """New keys and values, options, and changes to the caches."""
     table = torch.tensor([[0], [1]], dtype=torch.int32)
     paged: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
     rows = {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([0, 1])}

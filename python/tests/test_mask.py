@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maskwise import Mask
 
-Part = tuple[Mask, Array]  # a mask, and what it keeps: (sequences, rows, keys)
+Part = tuple[Mask, Array]  # a mask and the keys that it keeps: (sequences, rows, keys)
 
 
 def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:

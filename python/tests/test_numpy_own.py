@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def run_theirs(plugin: str) -> str:
-    """What pytest says; the plugin is a module of this folder."""
+    """pytest's output; the plugin is a module of this folder."""
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
     environment = {**os.environ, "PYTHONPATH": f"{FOLDER}:{os.environ['PYTHONPATH']}"}
     ran = subprocess.run(

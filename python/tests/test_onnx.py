@@ -1,4 +1,4 @@
-"""Where by ONNX's own judge: its reference evaluator."""
+"""Where compared with ONNX's reference evaluator."""
 
 from __future__ import annotations
 

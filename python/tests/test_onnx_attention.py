@@ -1,4 +1,4 @@
-"""ONNX's node tests of Attention, by maskwise.attention where that has what the node asks for."""
+"""ONNX's node tests of Attention, by maskwise.attention if it supports the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import Runner
 
-# Those of onnx 1.23.2 that are one node of Attention, and why others are not run.
+# The tests of onnx 1.23.2 with a single Attention node, and the reasons why others are not run.
 COVERED = 49
 NOT_COVERED = {
     "the scores are an output": 18,
@@ -29,9 +29,9 @@ Attributes = dict[str, Any]
 
 def own_cases() -> list[TestCase]:
     """Without those that spell the same node out in other operators."""
-    with warnings.catch_warnings():  # of the inputs of other operators' tests
+    with warnings.catch_warnings():  # share of inputs from other operators' tests
         warnings.simplefilter("ignore")
-        # Of one operator, no other's could be collected later in this process.
+        # For one operator: pytest could not collect another one's tests later in this process.
         cases = collect_testcases()
     kinds = {case.name: [node.op_type for node in case.model.graph.node] for case in cases}
     return [case for case in cases if kinds[case.name] == ["Attention"]]
@@ -46,7 +46,7 @@ def node_of(case: TestCase) -> tuple[Operands, Attributes, list[str]]:
 
 
 def reason_against(case: TestCase) -> str | None:
-    """What maskwise.attention lacks for this node."""
+    """The feature of this node that maskwise.attention lacks."""
     operands, attributes, outputs = node_of(case)
     windows = [attributes.get(f"{side}_window_size", -1) for side in ("left", "right")]
     if "qk_matmul_output" in outputs:
@@ -65,7 +65,7 @@ def with_heads(operand: Array, heads: int) -> Array:
 
 
 def boundary(mask: Array | None, rows: int, past: int, keys: int) -> Array:
-    """Keys up to a row's own and the past ones, beside a mask."""
+    """Keys up to a row's own and the past ones, combined with a mask."""
     kept = np.tri(rows, keys, past, dtype=bool)
     if mask is None or mask.dtype == np.bool_:
         return kept if mask is None else kept & mask

@@ -21,7 +21,7 @@ from stock_judge import IS_NEW, MODELS, alone, expect_same, results_of, with_mas
 from test_onnx_attention import CASES
 from where_models import session_of, stock_session
 
-# Of the node tests of ONNX, 93; it passes these.
+# ONNX has 93 node tests; the provider passes these.
 RUN_BY_MASKWISE = 60 if IS_NEW else 46
 
 
@@ -58,7 +58,7 @@ def test_node_tests(capfd: Any) -> None:
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_generated_models(kind: str) -> None:
-    """As ONNX Runtime's own kernel; a kernel of 1.24 mixes up f16 heads, and refuses some masks."""
+    """Like ONNX Runtime's kernel. A kernel of 1.24 mixes up f16 heads, and refuses some masks."""
     claims = Counter[bool]()
     for seed in range(MODELS):
         random = np.random.default_rng(seed)
@@ -78,7 +78,8 @@ def test_generated_models(kind: str) -> None:
 
 def line_of(capfd: Any, model: bytes, **entries: str) -> str:
     capfd.readouterr()
-    with contextlib.suppress(Exception):  # ONNX Runtime's own kernel may refuse what is left to it
+    # ONNX Runtime's kernel may refuse nodes that are left to it
+    with contextlib.suppress(Exception):
         session_of(model, is_claimed=False, maskwise_verbose="1", **entries)
     (line,) = [one for one in capfd.readouterr().err.splitlines() if one.startswith("maskwise,")]
     return line
@@ -239,7 +240,7 @@ def test_other_operators_of_attention_have_a_line(capfd: Any) -> None:
 
 
 def test_a_function_with_an_operators_name_is_left() -> None:
-    """What a model calls com.microsoft.MultiHeadAttention may be anything."""
+    """A model's function with the name com.microsoft.MultiHeadAttention may be anything."""
     opset = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     names = ["query", "key", "value"]
     body = helper.make_function(
@@ -311,7 +312,7 @@ def test_threads_at_once_and_other_shapes() -> None:
 
 
 def test_threads_at_once_rotate() -> None:
-    """They do not share the memory that holds the queries meanwhile."""
+    """They do not share the memory that still holds the queries."""
     model = rotary_case().model()
     session, stock = session_of(model, threads=2, is_claimed=False), stock_session(model)
 

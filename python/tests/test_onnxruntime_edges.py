@@ -42,7 +42,7 @@ MASKWISE = maskwise.onnxruntime.PROVIDER
 
 
 def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
-    """The outputs, or nothing where it refuses to run."""
+    """The outputs, or nothing if it refuses to run."""
     try:
         return list(session.run(None, feeds))
     except Exception:
@@ -50,7 +50,9 @@ def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
 
 
 def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
-    """Of ONNX Runtime alone and with Maskwise; nothing where the session is not made."""
+    """Results of ONNX Runtime with and without Maskwise; nothing if the session cannot be
+    created.
+    """
     made = []
     for make in (
         lambda: stock_session(model),
@@ -87,7 +89,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
-    """ONNX Runtime keeps such nodes. A node made of them would have no output."""
+    """ONNX Runtime keeps such nodes. A fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
@@ -96,7 +98,7 @@ def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     assert_alike(model, ROW_FEEDS)
 
 
-# Functions of a model's with operators' names: how many inputs they have, and what they do.
+# Functions of a model with operators' names: the number of their inputs, and what they compute.
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
@@ -112,7 +114,7 @@ FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
 @pytest.mark.parametrize("steps", [["keep", "add"], ["keep"], []], ids="_".join)
 @pytest.mark.parametrize("form", FUNCTIONS)
 def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
-    """Of ONNX Runtime's domain, in front of a Softmax."""
+    """An operator of ONNX Runtime's domain, before a Softmax."""
     name, count, body = FUNCTIONS[form]
     call = helper.make_node(name, ["s"] * count, ["f"], domain="com.microsoft")
     nodes = [op("Where", "c", "x", "fill", "s"), call]
@@ -162,7 +164,7 @@ def test_a_result_that_is_two_outputs(capfd: Any) -> None:
 
 @pytest.mark.parametrize("place", range(4))
 def test_values_without_a_name(place: int) -> None:
-    """A Where of which an input or the output is left out, and one in front of a Softmax."""
+    """A Where without an input or output, and one before a Softmax."""
     names = ["c", "x", "y", "o"]
     names[place] = ""
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
@@ -192,7 +194,7 @@ PERMS = [
 @pytest.mark.parametrize("which", ["turned", "qh", "vh", "o"])
 @pytest.mark.parametrize("perm", PERMS, ids=lambda perm: "_".join(map(str, perm[:5])))
 def test_transposes_that_are_none(perm: list[int], which: str) -> None:
-    """Where the shape of the input is not known, nobody looks at them before the model runs."""
+    """If the input's shape is unknown, nothing checks them before the model runs."""
     nodes = [Node.FromString(node.SerializeToString()) for node in ATTENTION]
     (changed,) = (node for node in nodes if node.output[0] == which)
     changed.attribute[0].CopyFrom(helper.make_attribute("perm", perm, attr_type=7))
@@ -208,7 +210,7 @@ def test_transposes_that_are_none(perm: list[int], which: str) -> None:
 @pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
 @pytest.mark.parametrize("shape", [(3, 40), (3, 2, 20), (40,), ()], ids=len)
 def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: Any) -> None:
-    """By the model there are two dimensions. There are others: an error, or what is right."""
+    """The model declares two dimensions, but there are others: an error, or a correct result."""
     nodes = chain(["mul", "add"], "x")
     nodes[-1].attribute[0].i = axis
     constants = used(nodes, constants_of(F32))
@@ -235,14 +237,16 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
     session = session_of(reshaped(nodes, feeds, constants, "half", 17), is_claimed=False)
     half = constants["half"].reshape(1)
     session.run(None, {**feeds, "whole": half, "shape": np.ones(4, np.int64)})
-    with pytest.raises(Exception, match=r"\{1,1,1,1,1\}, but the model says one element of at most 4"):
+    with pytest.raises(
+        Exception, match=r"\{1,1,1,1,1\}, but the model says one element of at most 4"
+    ):
         session.run(None, {**feeds, "whole": half, "shape": np.ones(5, np.int64)})
 
 
 @pytest.mark.parametrize("rank", [64, 65])
 @pytest.mark.parametrize("fuse", "01")
 def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
-    """ONNX Runtime runs them. A Softmax behind the Where is its own then, too."""
+    """ONNX Runtime runs them, and then the Softmax after the Where, too."""
     nodes = [op("Reshape", one, "shape", f"{one}_long") for one in "cx"]
     nodes += [op("Where", "c_long", "x_long", "fill", "s"), op("Softmax", "s", "p", axis=-1)]
     nodes += [op("Reshape", "p", "flat", "o")]
@@ -257,7 +261,7 @@ def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
 
 
 SQUARE = op("Mul", "x", "x", "m")  # 90000, which is infinite in f16
-# What stands between it and the Where, and whether that is Maskwise's.
+# The operator between it and the Where, and whether Maskwise claims both.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     "nothing": ([SQUARE, op("Identity", "m", "v")], False),
     "one that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
@@ -281,7 +285,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
-    """ONNX Runtime computes in f32 and leaves out casts that meet: a Where there is its own."""
+    """ONNX Runtime computes in f32 and removes adjacent casts, so a Where there is its own."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
@@ -309,7 +313,7 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
 
 @pytest.mark.parametrize("x", [300, np.nan, -np.inf])
 def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
-    """ONNX Runtime runs it, in f32 it does not; where the rank is in the model, in neither."""
+    """ONNX Runtime runs it, but not in f32, and in neither type if the rank is in the model."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "o", axis=-1)]
     inputs = [value("c", BOOL, None), value("x", F16, None)]
     zero = numpy_helper.from_array(np.array(0, "e"), "zero")
@@ -371,7 +375,7 @@ def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
         fused_session(model, capfd, *claims)
 
 
-# What reads weights of 2e-9 in f32, where ONNX Runtime computes, or behind a Cast of the model's.
+# Readers of weights of 2e-9 in f32, in which ONNX Runtime computes, or after a Cast of the model.
 WEIGHT_READERS: dict[str, list[Node]] = {
     "Cast and Log": [op("Cast", "weights", "f", to=F32), op("Log", "f", "o")],
     "Cast and Div": [op("Cast", "weights", "f", to=F32), op("Div", "tiny32", "f", "o")],

@@ -1,4 +1,6 @@
-"""Attention as one node in ONNX Runtime: two MatMuls, what is between them, and Transposes."""
+"""Attention as one node in ONNX Runtime: two MatMuls, the operators between them, and
+Transposes.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,7 @@ def test_where_attention_does_not_pay_rows_are_left(
 
 @pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
 def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
-    """What it reads is made as before, and what is claimed ends there."""
+    """Its inputs are computed as before, and the claim ends there."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
@@ -255,7 +257,7 @@ def test_shapes_that_do_not_fit(
 def test_a_model_that_is_wrong_about_a_shape(
     name: str, shape: tuple[int, ...], is_right: bool
 ) -> None:
-    """A Reshape gives another shape than the model says: an error, or what the definition makes."""
+    """A Reshape returns another shape than the model declares: an error, or the defined result."""
     random = np.random.default_rng(22)
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
@@ -297,7 +299,7 @@ def test_sessions_and_threads_at_once() -> None:
 
 
 def test_fused_nodes_are_listed() -> None:
-    """Where nodes inside count as Maskwise's, for the report too."""
+    """If inner nodes count as Maskwise's, the report counts them, too."""
     nodes = masked_fill()
     feeds = used(
         nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))

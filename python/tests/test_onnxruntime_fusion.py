@@ -42,13 +42,13 @@ CHAINS = {
     "leaky": ["mul", "leaky", "keep"],
     "soft cap": ["div", "tanh", "mul", "add"],
 }
-# Of the mask or the bias, for scores {2,3,5,40}.
+# Shapes of the mask or the bias, for scores {2,3,5,40}.
 MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 1), ()]
 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
 def test_slopes_that_a_row_has_not(alpha: float, capfd: Any) -> None:
-    """ONNX Runtime keeps zeros, which a division tells apart."""
+    """ONNX Runtime keeps signs of zeros, which a division can distinguish."""
     nodes = [
         op("LeakyRelu", "x", "slope", alpha=alpha),
         op("Div", "scale", "slope", "steep"),
@@ -223,7 +223,7 @@ def test_inside_if(zeros: bool, capfd: Any) -> None:
 
 
 def test_a_value_read_inside_if_stays(capfd: Any) -> None:
-    """The scaled scores are read by a branch, too: the chain begins behind them."""
+    """A branch reads the scaled scores, too, so the chain begins after them."""
     random = np.random.default_rng(10)
     nodes = chain(["mul", "keep"], "x", "w")
     last = choice(*([op("Identity", read, "r")] for read in ("w_0", "w")))
@@ -313,7 +313,7 @@ def test_a_where_that_is_left_alone_takes_its_group_along(capfd: Any) -> None:
 
 
 def test_an_optimized_model_needs_no_fusion(tmp_path: Any) -> None:
-    """ONNX Runtime does not write a model of which nodes were fused by a provider."""
+    """ONNX Runtime does not save a model whose nodes a provider has fused."""
     nodes = chain(["mul", "keep"], "x")
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))
     model = make_model(nodes, feeds, F32, used(nodes, constants_of(F32)))

@@ -1,4 +1,4 @@
-"""The provider in ONNX Runtime: what it claims, what it leaves alone, and what goes wrong."""
+"""The provider in ONNX Runtime: claims, refusals and errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_quantized_is_left_to_its_fusion(domain: str, capfd: Any, tmp_path: Path
 
 
 def shape_model(extent: int | None, reader: str) -> bytes:
-    """A shape of which -1 is replaced; `reader` takes it."""
+    """A shape whose -1 is replaced; `reader` reads it."""
     nodes = [
         op("Equal", "shape", "minus", "c"),
         op("Where", "c", "y", "shape", "whole", name="where"),
@@ -262,7 +262,7 @@ print(one[0] == one[1], two[0] == two[1], two[0] - one[0])
 
 
 def growth(make: Callable[[], Any], count: int) -> int:
-    """Bytes that the process is larger after so many sessions."""
+    """How many bytes the process grows by this many sessions."""
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -316,7 +316,7 @@ PLAN = 24 << 10  # bytes of one, without scratch
 
 
 def test_memory_follows_threads_not_layers() -> None:
-    """A worker of attention takes about 45 KB, of which nodes and plans have none of their own."""
+    """An attention worker takes about 45 KB; nodes and plans share them."""
     ran = in_a_process(
         BEGIN + KEPT + "print(kept(1, 1, [256]), kept(1, 64, [256]), kept(12, 64, [256]))"
     )
@@ -336,7 +336,7 @@ def test_memory_of_shapes_is_shared() -> None:
 
 
 def test_threads_that_the_provider_is_told() -> None:
-    """By `session` those of the options, which may be used again with another number."""
+    """With `session`, the threads of its options, which may be reused with another number."""
     given = options()
     for threads in (3, 0, 2):
         given.intra_op_num_threads = threads
@@ -358,7 +358,7 @@ class ApiBase(ctypes.Structure):
 
 @pytest.mark.parametrize("has_the_first", [True, False])
 def test_an_older_onnxruntime(has_the_first: bool) -> None:
-    """One that has no version 24 of the interface gets a status, made by its first function."""
+    """A host without version 24 of the interface gets a status, created by its first function."""
     said: list[bytes] = []
 
     def make_status(code: int, text: bytes) -> int:

@@ -89,7 +89,7 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
         ["/model/encoder/Where"],
     ),
 }
-# What becomes one node in each of their two layers, with fusion.
+# The nodes that become one in each of their two layers, with fusion.
 FUSIONS = {
     "deberta-dynamo": ["rows f32 2 nodes"],
     "deberta-torchscript": ["rows f32 2 nodes"],

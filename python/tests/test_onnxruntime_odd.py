@@ -1,4 +1,6 @@
-"""Attention operators in forms that no exporter writes: ONNX Runtime alone is asked first."""
+"""Attention operators in forms that no exporter writes. ONNX Runtime without Maskwise runs
+first.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,20 @@ def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
         return str(failure)
 
 
-# What ONNX Runtime runs and Maskwise refuses: its text, and why.
+# Cases that ONNX Runtime runs and Maskwise refuses: the refusal's text, and the reason.
 REFUSED_ALONE = [
     ("past_value is", "MultiHeadAttention reads a past of another depth than the value as if not"),
 ]
-# 1.24 looks at fewer shapes and numbers, and then reads what is no operand's.
+# 1.24 checks fewer shapes and numbers, and then reads outside the operands.
 REFUSED_ALONE_BEFORE = (
     "(Q|K|V)( by heads)? (is|of shape)|attn_mask is|seqlens_k|total_sequence_length is|"
     r"\d+ rows from position|cos_cache is"
 )
 
 
-# What Maskwise runs and 1.32 refuses: a cosine and a sine cache of unequal lengths and a prompt
-# beside a past, which 1.24 runs, and values of another depth than keys beside a past.
-# Values without columns end its process.
+# Cases that Maskwise runs and 1.32 refuses: cosine and sine caches of unequal lengths, a prompt
+# with a past (1.24 runs it), and values of another depth than keys with a past. Values without
+# columns end its process.
 REFUSED_BY_STOCK = (
     "must have the same shape|for a static cache|past_value' dimension 3|^the process ended"
 )
@@ -84,14 +86,14 @@ def by_definition(case: Case) -> Results:
 
 
 def is_defined(case: Case, change: Any) -> bool:
-    """1.24 also leaves what it finds in a result of no keys."""
+    """1.24 also leaves the result uninitialized if there are no keys."""
     return IS_NEW or (change is loosen and all(array.size for array in case.feeds.values()))
 
 
 def expect_right(
     case: Case, got: Results | str, stock: Results | str, is_defined: bool, seed: int
 ) -> None:
-    """What ONNX Runtime runs is run, with its results."""
+    """If ONNX Runtime runs a case, Maskwise runs it with the same results."""
     if isinstance(got, str):
         is_ours = "Maskwise" in got or "Missing Input" in got
         assert is_ours if isinstance(stock, str) else may_refuse(got), (seed, got)
@@ -105,7 +107,7 @@ def expect_right(
 @pytest.mark.parametrize("kind", DRAWS)
 @pytest.mark.parametrize("change", [spoil, loosen])
 def test_odd_models(kind: str, change: Any) -> None:
-    """ONNX Runtime alone is asked first: its results, or an error of Maskwise's own."""
+    """The expected result is ONNX Runtime's without Maskwise, or an error of Maskwise."""
     judge, claims = StockJudge(), 0
     for seed in range(FIRST, FIRST + MODELS):
         random = np.random.default_rng(seed)
@@ -113,7 +115,7 @@ def test_odd_models(kind: str, change: Any) -> None:
         model = case.model()
         try:
             session = session_of(model, threads=2, is_claimed=False)
-        except Exception:  # of ONNX Runtime's own kernel, or its check of the model
+        except Exception:  # errors of ONNX Runtime's kernel, or of its check of the model
             continue
         if providers_of(session, kind) != [MASKWISE]:
             continue  # ONNX Runtime's own may end the process

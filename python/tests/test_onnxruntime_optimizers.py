@@ -28,10 +28,9 @@ def turned(perm: list[int]) -> Node:
     return op("Transpose", "a", "t", perm=perm)
 
 
-# Behind a Transpose of the outermost dimension: MatmulTransposeFusion exchanges both, and does not
-# say so.
+# After a Transpose of the outermost dimension: MatmulTransposeFusion swaps both without a sign.
 BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
-# A fusion that says so, as long as it is ONNX Runtime's.
+# A fusion with a sign, as long as it is ONNX Runtime's.
 ATTENTION = [
     op("Transpose", "k", "kt", perm=[0, 2, 1]),
     op("MatMul", "q", "kt", "scores"),
@@ -42,7 +41,7 @@ ATTENTION = [
 # A number in f16 with two readers, which stays a Cast; with one the optimizers run again.
 WHERE = [op("Where", "c", "x", "half", "result")]
 IN_F16 = [op("MatMul", "t", "b", "o"), op("Mul", "x", "half", "more")]
-# Of the number another optimizer makes the product's scale.
+# Another optimizer turns the number into the product's scale.
 BY_NUMBER = [op("Div", "t", "half", "n"), op("MatMul", "n", "b", "o")]
 
 
@@ -83,7 +82,7 @@ MODELS["branch"] = fed(in_a_branch([turned([1, 0, 2]), *BY_CAST]), F32, ATTENTIO
 def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled: str = "") -> None:
     path = folder / "model.onnx"
     path.write_bytes(model)
-    # A process of its own, as it may end.
+    # A separate process, because it may crash.
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
     stock = stock_session(model)

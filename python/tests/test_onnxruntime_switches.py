@@ -40,7 +40,7 @@ def test_one_switch_leaves_everything(capfd: Any) -> None:
 
 
 def compiled(model: bytes) -> bytes:
-    """What ONNX Runtime writes for a later session."""
+    """The model that ONNX Runtime saves for a later session."""
     given = options()
     given.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
     return bytes(ort.ModelCompiler(given, model).compile_to_bytes())

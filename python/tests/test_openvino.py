@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: values, types, shapes, and what the rewrite keeps."""
+"""Select by Maskwise inside OpenVINO: values, types, shapes, and what the rewrite preserves."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_no_reorder_and_no_conversion_stands_around_it(opens: bool, hint: str) -
 
 
 def types_of(compiled: Any) -> list[str]:
-    """Of the inputs and the output of Maskwise's operation."""
+    """The shapes of the inputs and the output of Maskwise's operation."""
     (node,) = [
         node
         for node in compiled.get_runtime_model().get_ordered_ops()
@@ -153,7 +153,7 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
-    """Keys and values of earlier words in states, of which beams are gathered."""
+    """Keys and values of earlier tokens in states, from which beams are gathered."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -202,7 +202,7 @@ def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
 
 
 def test_a_causal_cache_is_never_taken() -> None:
-    """OpenVINO's operation has another boundary there: that of the last word."""
+    """OpenVINO's operation has another boundary there: that of the last token."""
     model = accelerate(cached_model(True, causal=True), force=True)
     assert maskwise.openvino.taken(model) == []
 
@@ -219,7 +219,7 @@ def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
         last.get_tensor().set_names({"last"})
         model = ov.Model([last], made.get_parameters())
         compiled = compile_model(change(model), INFERENCE_PRECISION_HINT=hint)
-        # Results get a name of their own, too.
+        # Results get a separate name, too.
         names.append([{n for n in o.names if not n.startswith("Result")} for o in compiled.outputs])
     assert names == [[{"last"}]] * 2
 
@@ -235,7 +235,7 @@ def open_rank_model(operand: str) -> ov.Model:
 
 @pytest.mark.parametrize("operand", "qkv")
 def test_an_open_rank(operand: str) -> None:
-    """Which a reshape may make known after accelerate."""
+    """A reshape may make it known after accelerate."""
     model = accelerate(open_rank_model(operand))
     model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in model.get_parameters()})
     assert count_taken(compile_model(model)) == 1
@@ -293,7 +293,7 @@ def test_it_is_found_in_a_body() -> None:
 
 
 def two_layers(opens: bool) -> ov.Model:
-    """The second's query is the first's result, and the second's product reads it as it is."""
+    """The second's query is the first's result, which the second's product also reads."""
     shape = [-1, -1, -1, 32] if opens else [1, 2, 130, 32]
     x = ops.parameter(ov.PartialShape(shape), ov.Type.f32)
     first = ops.matmul(ops.softmax(ops.matmul(x, x, False, True), -1), x, False, False)
@@ -371,7 +371,7 @@ def test_requests_of_changing_shapes_at_once(streams: int) -> None:
 
 
 def test_a_wrong_length_at_run_time() -> None:
-    """As OpenVINO's own: the request is refused, and goes on."""
+    """Like OpenVINO's: the request fails, and the next one works."""
     made = Attention(mask="bias", mask_shape=(40, 56), opens=True)
     compiled = compile_model(accelerate(attention_model(made), force=True))
     arrays = arrays_of(made)

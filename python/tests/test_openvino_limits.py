@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: what it takes, what it leaves alone, and what goes wrong."""
+"""Select by Maskwise inside OpenVINO: what it takes, what it leaves, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def joined(then: Callable[[Node], Node], shape: list[int] = LARGE) -> ov.Model:
 
 
 def computed(operand: int, of: Callable[..., Node], cond: list[int] = LARGE) -> ov.Model:
-    """A Select of which one operand is computed from two parameters."""
+    """A Select with one operand computed from two parameters."""
     shapes = [cond, LARGE, LARGE]
     kinds = [BOOLEAN, F32, F32]
     inputs = [ops.parameter(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
@@ -206,7 +206,7 @@ def test_a_package_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "slots"), [("N2ov4NodeE", 23), ("N2ov16AttributeVisitorE", 36)], ids=str
 )
 def test_another_layout_is_refused(name: str, slots: int, tmp_path: Path) -> None:
-    """A release yet to come, as far as the loader tells: a class has one virtual function more."""
+    """Simulates a future release: the loader sees a class with one more virtual function."""
     source = tmp_path / "later.s"
     vtable = f"_ZTV{name}"
     source.write_text(f"""
@@ -232,7 +232,7 @@ ov.Core().add_extension(mo.library())
 
 
 def test_no_openvino_is_an_error() -> None:
-    """An OpenVINO of before 2026.0 has none of the names, either."""
+    """OpenVINO before 2026.0 does not have these names, either."""
     code = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1]).create_extensions(None)
@@ -242,7 +242,9 @@ ctypes.CDLL(sys.argv[1]).create_extensions(None)
 
 
 def test_a_select_without_elements_is_left_in_place() -> None:
-    """The CPU plugin compiles a MatMul of no queries only where it joins it with what follows."""
+    """The CPU plugin compiles a MatMul without queries only if it fuses it with the next
+    operator.
+    """
     shapes = ([2, 0, 16], [2, 40, 16], [2, 40, 8])
     query, key, value = (ops.parameter(shape, F32) for shape in shapes)
     cond = ops.parameter([2, 1, 1], BOOLEAN)
@@ -272,7 +274,7 @@ print(len(files))
 
 
 def test_one_thread_means_one() -> None:
-    """Of the threads that share the work each uses the processor."""
+    """Every thread that shares the work uses the processor."""
     ran = in_a_process("""
 import os, pathlib, time
 import maskwise.openvino as mo, numpy as np

@@ -135,7 +135,7 @@ def test_the_chain_is_its_definition(
 
 
 def long_chain_model(bias: tuple[int, ...] = (4, 1, 96)) -> ov.Model:
-    """A soft cap, a bias, the mask, and a step behind it."""
+    """A soft cap, a bias, the mask, and a step after it."""
     x = ops.parameter(SHAPE, ov.Type.f32, name="x")
     mask = ops.parameter((96, 96), ov.Type.boolean, name="mask")
     added = ops.parameter(bias, ov.Type.f32, name="bias")

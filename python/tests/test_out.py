@@ -1,4 +1,4 @@
-"""out=, and what is refused: by an exception of NumPy's kind, with nothing written."""
+"""out=, and refusals: exceptions of NumPy's types, before anything is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_into_every_layout(arrays: tuple[Array, Array, Array], data: st.DataObje
     out[...] = np.zeros((), expected.dtype)
     assert maskwise.where(*arrays, out=out) is out
     assert_same_bits(out.copy(), expected)
-    if guard is not None:  # what lies between the elements of out is as it was
+    if guard is not None:  # memory between the elements of out is unchanged
         assert out.base.tobytes() == guard.tobytes()
 
 
@@ -110,7 +110,7 @@ def test_out_where_numpys_functions_are_overridden(text: str, answer: Any, out: 
 @pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 1)])
 @pytest.mark.parametrize("kinds", ["?ff", "?lf", "dff"])
 def test_out_whose_elements_lie_on_each_other(kinds: str, strides: tuple[int, int]) -> None:
-    """As they lie, and where NumPy casts what is not dense piece by piece."""
+    """In place, and cast by NumPy piece by piece if not dense."""
     condition, x, y = (np.ones((5, 6), kind)[:, ::2] for kind in kinds)
     memory = np.zeros(40, np.result_type(x, y))
     out = np.lib.stride_tricks.as_strided(memory, (5, 3), strides)

@@ -44,14 +44,14 @@ print(len({{line.split()[-1] for line in open('/proc/self/maps') if 'libtbb.so' 
 
 
 def test_types() -> None:
-    """mypy sees the package as a user's code does."""
+    """mypy sees the package like a user's code does."""
     options = ("--strict", "--config-file=", "--cache-dir", os.devnull)
     ran = run_python("-m", "mypy", *options, str(PACKAGE))
     assert ran.returncode == 0, ran.stdout
 
 
 def test_import_takes_nothing_along() -> None:
-    """Peers and what is rarely needed are imported when they are asked for."""
+    """Peers and rarely used modules are imported only when used."""
     code = (
         "import numpy, sys; before = set(sys.modules); import maskwise;"
         "print(*(set(sys.modules) - before))"

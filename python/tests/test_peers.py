@@ -32,7 +32,7 @@ OV_RIGHT = [np.dtype(kind) for kind in "?bBhHiIef"]
 
 
 def draw(seed: int, shapes: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Ordinary numbers: what the peers do to NaN and -0.0 has tests of its own."""
+    """Ordinary numbers: other tests cover what the peers do to NaN and -0.0."""
     random = np.random.default_rng(seed)
     condition = random_array(random, shapes[0], np.dtype(bool))
     if dtype == np.bool_:

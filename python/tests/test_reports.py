@@ -1,4 +1,4 @@
-"""What the reports on models say; that of ONNX Runtime is with its limits."""
+"""The reports on models. ONNX Runtime's report is tested with its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls are Maskwise's and which are NumPy's, by explain and by what happens."""
+"""Which calls Maskwise runs and which NumPy runs, by explain() and by the effects."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_where_can_be_pickled() -> None:
 
 
 def another_thread_runs_during(x: Any, calls: int) -> bool:
-    """Whether a waiting thread gets to run, where nobody is made to hand the GIL over."""
+    """Whether a waiting thread runs although no thread is forced to release the GIL."""
     condition, out = np.ones(x.shape, bool), np.empty_like(x)
     start, ran = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: start.wait() and ran.set())
@@ -185,7 +185,7 @@ def test_threads_call_at_once() -> None:
     assert not failures
 
 
-# What is imported at its first use is imported slowly here, by two threads at once.
+# Modules imported at first use are imported slowly here, by two threads at once.
 IMPORT_IN_TWO_THREADS = """
 import sys, threading, time
 import numpy as np
@@ -213,7 +213,7 @@ def test_first_calls_of_two_threads_end() -> None:
     assert run_python("-c", IMPORT_IN_TWO_THREADS).returncode == 0
 
 
-# What is packed takes its buffers from the stack of the thread that calls.
+# Packed operands have buffers on the stack of the calling thread.
 SMALL_STACK = """
 import threading
 import numpy as np

@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def copied(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """The package of links, which may be taken apart."""
+    """A copy of the package made of links, which a test may take apart."""
     package = folder / "maskwise"
     (package / "lib").mkdir(parents=True)
     for place in (PACKAGE, PACKAGE / "lib"):
@@ -37,7 +37,7 @@ def fake(folder: Path, module: str, text: str) -> None:
 
 
 def self_check(folder: Path | None = None, *arguments: str, **variables: str) -> Done:
-    """Of the package in the folder, if there is one."""
+    """The version of the package in the folder, if there is one."""
     path = {} if folder is None else {"PYTHONPATH": f"{folder}:{PACKAGE.parent}"}
     ran = run_python("-m", "maskwise", *arguments, **path, **variables)
     assert "Traceback" not in ran.stderr + ran.stdout, ran.stderr

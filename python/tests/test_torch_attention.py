@@ -1,4 +1,4 @@
-"""maskwise.attention beside the function of PyTorch that it is named after."""
+"""maskwise.attention compared with PyTorch's function of the same name and arguments."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_alibi_is_a_bias() -> None:
 
 
 def test_runs_on_the_threads_of_torch() -> None:
-    """In a process of its own: which threads there are is counted."""
+    """In a separate process, because it counts threads."""
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
         pytest.skip("torch before 2.10 does not lend its threads")
     program = """

@@ -151,7 +151,7 @@ def check_gradient(
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wants", [False, True])
 def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> None:
-    """What torch takes gives what torch gives, and what it refuses it refuses."""
+    """The result is torch's, or torch's error."""
     taken = 0
     for key_heads, causal, scale, (name, mask) in itertools.product(
         (4, 2), (False, True), (None, 0.3), [("none", None), *masks(size, dtype).items()]

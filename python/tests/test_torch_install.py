@@ -152,7 +152,7 @@ def test_what_is_taken(taken: list[int]) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_parts_of_a_projection(dtype: str, causal: bool, taken: list[int]) -> None:
-    """The shapes of PyTorch's own tests of its CPU kernel, beside its plain operators."""
+    """The shapes of PyTorch's tests of its CPU kernel, compared with plain operators."""
     for batch, rows, heads, depth in itertools.product((2, 12), (267, 1030), (1, 3), (8, 16)):
         packed = draw(batch, rows, 3 * heads * depth, dtype=getattr(torch, dtype))
         parts = packed.split(heads * depth, dim=2)
@@ -188,7 +188,7 @@ def test_every_broadcast_of_a_mask(dtype: str, is_boolean: bool, taken: list[int
 
 
 def layouts(*shape: int, seed: int) -> list[Any]:
-    """The same elements, laid out in every way that a kernel of torch treats apart."""
+    """The same elements in every layout that a torch kernel treats differently."""
     x = draw(*shape, seed=seed)
     wide = torch.stack([x, x], dim=-1)
     return [
@@ -287,7 +287,7 @@ def test_what_is_left(taken: list[int]) -> None:
     compiled(q)
     counted = operations(q, k, v)
     maskwise_torch.uninstall()
-    assert counted == operations(q, k, v)  # of torch 2.10 none
+    assert counted == operations(q, k, v)  # torch 2.10 has none
     maskwise_torch.install()
     for wrong in ((q[..., :8], k, v), (q, k, v.bfloat16())):
         with pytest.raises(RuntimeError):

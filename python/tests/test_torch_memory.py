@@ -86,7 +86,7 @@ def test_results_lie_as_numpys() -> None:
 
 
 class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
-    """As users derive them."""
+    """The way users derive them."""
 
 
 def test_subclasses() -> None:
@@ -122,7 +122,7 @@ def wrong_value() -> None:
     "value", [0.1, -0.0, float("nan"), 1e39, 1 + 2**-8, 1 + 3 * 2**-8, 7, True]
 )
 def test_numbers_beside_bfloat16(value: Any) -> None:
-    """As torch rounds them."""
+    """Rounded like torch's results."""
     c, x = torch.tensor([True, False]), torch.ones(2, dtype=torch.bfloat16)
     made, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
     assert made.dtype == torch.bfloat16
@@ -130,7 +130,7 @@ def test_numbers_beside_bfloat16(value: Any) -> None:
 
 
 def test_bfloat16_beside_others() -> None:
-    """As ml_dtypes promotes, or refused where it refuses."""
+    """Promoted like ml_dtypes, or refused if it refuses."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     c, x = draw(20) > 0, (draw(20) * 100).bfloat16()
     bits = x.float().numpy().astype(ml_dtypes.bfloat16)

@@ -137,12 +137,12 @@ def test_gradients_under_every_mask() -> None:
 
 
 def test_tensors_that_are_more_than_their_memory() -> None:
-    """By torch's own rules, or refused; never what happens to lie there."""
+    """By torch's rules, or refused; never the bytes that happen to be there."""
     q, k, v = three(2, 3, 17, 16)
     zeros = torch._efficientzerotensor(v.shape)
     empty = v.clone()
     empty.untyped_storage().resize_(0)
-    is_zero = not sdpa(q, k, zeros).any()  # torch 2.8 reads what lies there
+    is_zero = not sdpa(q, k, zeros).any()  # torch 2.8 reads uninitialized bytes
     with maskwise_torch.installed():
         assert not is_zero or not sdpa(q, k, zeros).any()
         with pytest.raises(RuntimeError):

@@ -78,7 +78,7 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
 
 
 def outputs(model: Any, **given: Any) -> dict[str, Any]:
-    """Of the last layer, by either attention."""
+    """The last layer's states, by either attention."""
     found = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
@@ -152,7 +152,7 @@ def test_small_calls_are_torchs(calls: list[Any]) -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "qwen3", "gemma3_text"])
 @pytest.mark.parametrize("name", ["maskwise", "maskwise_flash"])
 def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
-    """As transformers' DataCollatorWithFlattening makes them, next to padded ones."""
+    """Like the results of transformers' DataCollatorWithFlattening, compared with padded ones."""
     model = model_of(family)
     mask, ids = padded("right"), words()
     mask[1, 20:] = 0
@@ -230,7 +230,7 @@ def test_generation_takes_the_same_words(family: str, cache: str | None) -> None
 
 
 def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What these tests would say if masks did not arrive."""
+    """Shows that these tests fail if masks are lost."""
     from transformers import AttentionMaskInterface
 
     model = model_of("llama")
@@ -282,7 +282,7 @@ def mask_arguments(
     function: Any = None,
     padding: Any = None,
 ) -> dict[str, Any]:
-    """As this release of transformers gives them."""
+    """With the arguments of this release of transformers."""
     place = {"q_length": rows, "q_offset": q_offset}
     if "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters:
         place = {"cache_position": torch.arange(q_offset, q_offset + rows)}

@@ -54,7 +54,7 @@ def causal(rows: int) -> Any:
 
 
 def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """By name: arguments, and what is kept."""
+    """By name: arguments, and the keys that they keep."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     packed = {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "max_length_q": rows, "max_length_k": rows}
@@ -87,7 +87,7 @@ def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
 
 
 def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Of what flash_attn's callers give."""
+    """Arguments of flash_attn's callers."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     lower, own = causal(rows), same_documents(ends)
@@ -347,7 +347,7 @@ def test_a_private_name_that_is_missing_is_one_line(
 @pytest.mark.parametrize("kind", ["gemma3", "paligemma"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words of an image see each other."""
+    """Tokens of an image see each other."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     variant = every_model.VARIANTS[0]
     if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):
@@ -365,7 +365,7 @@ def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch)
             found[one] = model(**given)[0]
     torch.testing.assert_close(found[name], found["eager"], atol=1e-4, rtol=0)
     if every_model.transformers.__version__.startswith("4."):
-        return  # its PaliGemma asks for them in training only
+        return  # PaliGemma uses them in training only
     model.set_attn_implementation("eager")
     with torch.no_grad():
         plain = model(**{**given, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]

@@ -30,7 +30,7 @@ def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 
 class Graphs:
-    """A backend of torch.compile that keeps its graphs and runs them as they are."""
+    """A backend of torch.compile that records its graphs and runs them unchanged."""
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []
@@ -70,7 +70,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
         assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)
-        # Without padding ModernBERT's window is wider than these words.
+        # Without padding, ModernBERT's window is wider than these tokens.
         has_window = family in ("gemma2", "gemma3_text", "gpt_oss") or (
             family == "modernbert" and pad is not None
         )
@@ -79,7 +79,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
 
 @pytest.mark.parametrize("family", ["llama", "bert"])
 def test_packed_documents_are_rules_too(family: str) -> None:
-    """Positions that begin again are documents, where the model tells them."""
+    """If the model passes positions, positions that begin again start a document."""
     model, options, backend = model_of(family), options_of(family), Graphs()
     positions = torch.cat([torch.arange(23), torch.arange(37)])[None].expand(2, -1)
     inputs = {"input_ids": words(), "position_ids": positions, **options}

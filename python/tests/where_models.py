@@ -11,7 +11,7 @@ from arrays import BFLOAT16, Array, random_array
 from onnx import TensorProto
 from onnx_where import TYPES as ONNX_TYPES
 
-# What ONNX Runtime hands to kernels: all of Where's but the complex types.
+# Types that ONNX Runtime passes to kernels: all of Where's except the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
 # A wrong entry of the session's options; the former up to ONNX Runtime 1.31.
 REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
@@ -58,7 +58,7 @@ def draw(random: np.random.Generator, shape: tuple[int, ...], element: int) -> A
 
 
 def run_bound(session: Any, feeds: dict[str, Array], element: int, dst: Array) -> None:
-    """By addresses: NumPy has no bfloat16 that ONNX Runtime knows."""
+    """By address, because NumPy has no bfloat16 that ONNX Runtime supports."""
     binding = session.io_binding()
     for name, array in feeds.items():
         kind = TensorProto.BOOL if name == "c" else element
