@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Checks the built libraries: they export exactly what is listed and ask for little.
+"""Checks the exported symbols and the dependencies of the built libraries.
 
-Of the plugin that is what src/onednn/library/functions.inc lists and exports.map there names in
-full, of the provider for ONNX Runtime and of the kernels what their exports.map names, of
-libmaskwise.so what its headers mark MASKWISE_API, of the extension of OpenVINO its entry and its
-pass, no more and no less.
-Plugin and provider need libc and libstdc++ only, libmaskwise.so and the extension libtbb, too, and
-the extension finds the rest in the OpenVINO of the process. All of them need the library of the
-kernels, which they find next to themselves and no other way. Everything left undefined is found in
-what they need, in a glibc and libstdc++ of 2018.
+Each library exports exactly these symbols:
+- the plugin: src/onednn/library/functions.inc, and the full names in the exports.map there
+- the provider for ONNX Runtime, and the kernels: their exports.map
+- libmaskwise.so: what its headers mark MASKWISE_API
+- the extension of OpenVINO: its entry and its pass
+
+Plugin and provider depend on libc and libstdc++ only; libmaskwise.so and the extension on libtbb,
+too. The extension finds other symbols in the OpenVINO of the process. All depend on the library of
+the kernels, which they find only in their own folder. Every undefined symbol is in one of these
+dependencies, with a glibc and libstdc++ of 2018.
 """
 
 import argparse

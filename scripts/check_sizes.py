@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks the length of functions and files and prints medians.
 
-A function of more than 70 lines or a file of more than 500 fails, unless it is named with a reason
-in scripts/size_exceptions.txt: `<path> <function or *> <reason>`. Run it with the Python of
-.deps/tools, which has lizard.
+A function of more than 70 lines or a file of more than 500 lines fails, unless
+scripts/size_exceptions.txt names it with a reason: `<path> <function or *> <reason>`. Run it with
+the Python of .deps/tools, which has lizard.
 """
 
 import statistics

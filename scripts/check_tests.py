@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that every test named in docs/semantics.md exists.
 
-A test is named in the last column of a table, as `suite.name`; it exists where a file below tests/
-says TEST, TEST_F or TEST_P of that suite and name.
+The last column of a table names a test as `suite.name`. The test exists if a file below tests/ has
+TEST, TEST_F or TEST_P with that suite and name.
 """
 
 import re

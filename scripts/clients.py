@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs other people's programs that use oneDNN Graph, without and with the plugin preloaded.
+"""Runs real programs that use oneDNN Graph, with and without the plugin preloaded.
 
-A client passes when two runs alone and one with the plugin give the same outputs and execute the
-same partitions, the plugin's line at load names the client's oneDNN, and every dnnl_graph function
-that the client calls is the plugin's. Clients are installed below .deps/; "not to be had" is no
+A client passes if two runs without the plugin and one with it have the same outputs and execute the
+same partitions, the plugin's load line names the client's oneDNN, and every dnnl_graph function
+that the client calls is the plugin's. Clients are installed below .deps/. "not to be had" is not a
 failure.
 """
 
@@ -152,7 +152,7 @@ def is_there(name: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/clients", description=__doc__)
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
-    parser.add_argument("--plugin", type=Path, help="default: that of build/release, built first")
+    parser.add_argument("--plugin", type=Path, help="default: build/release's plugin, built first")
     arguments = parser.parse_args()
     if unknown := set(arguments.clients) - set(CLIENTS):
         parser.error(f"no client {unknown}; there are {', '.join(CLIENTS)}")

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """usage: scripts/coverage [--build] [--missed]
 
-Line and branch coverage of src/, integrations/ and python/src/ by the tests, folder by folder, from
-gcov. --build also compiles the preset `coverage` for the newest and the oldest lane and runs its
-tests first; --missed lists the lines that nothing
-ran. Fails below 95 % of lines. A branch counts where control can go two ways in the source; the
-paths of exceptions are left out, since nearly every call has one.
+Prints gcov's line and branch coverage of src/, integrations/ and python/src/, folder by folder.
+--build first compiles the preset `coverage` for the newest and the oldest lane and runs its tests.
+--missed lists the lines that no test ran. Fails below 95 % of lines. A branch is a place where the
+source can go two ways. Exception paths do not count, because nearly every call has one.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the cases of benchdnn_inputs/ with a line for each operator and each tensor; --check
-writes nothing and fails where a case has another form."""
+"""Formats the cases of benchdnn_inputs/ with one line per operator and tensor. --check writes
+nothing and fails if a case has another format."""
 
 import json
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Installs the pinned Python tools, the oneDNN lanes and, when asked, the peers below .deps/.
+"""Installs the pinned Python tools, the oneDNN lanes and, on request, the peers below .deps/.
 
-Each is put together in a directory beside its place and renamed when complete, with a stamp that
-holds the hash of its pins: an interrupted run leaves nothing half done, a repeated one is idle.
+Each is assembled in a temporary folder and renamed when complete, with a stamp that has the hash of
+its pins. So an interrupted run leaves nothing incomplete, and a repeated run does nothing.
 """
 
 import argparse
@@ -45,10 +45,10 @@ RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
 
 
 class Pins:
-    """A file of pins: comments, lines of a key and its value, what to install.
+    """A file of pins: comments, lines with a key and its value, and packages to install.
 
-    'at-least PACKAGE VERSION' instead of 'expect' stands for a release whose versions move: what
-    it pins may be missing. 'below PACKAGE VERSION' bounds how far they may move.
+    'at-least PACKAGE VERSION' instead of 'expect' is for a release whose versions move: a pinned
+    package may be missing. 'below PACKAGE VERSION' is an upper bound.
     """
 
     def __init__(self, path: Path) -> None:
@@ -349,12 +349,20 @@ def install_all(lanes: list[str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
-    parser.add_argument("--peers", action="store_true", help="what scripts/bench compares with")
-    parser.add_argument("--torch", action="store_true", help="PyTorch, another such peer")
-    parser.add_argument("--servers", action="store_true", help="attention of servers, on PyTorch")
-    parser.add_argument("--exporters", action="store_true", help="what exports models, on PyTorch")
-    parser.add_argument("--python", action="store_true", help="what the Python package needs")
-    parser.add_argument("--wheels", action="store_true", help="what scripts/wheels needs")
+    parser.add_argument(
+        "--peers", action="store_true", help="libraries that scripts/bench compares with"
+    )
+    parser.add_argument(
+        "--torch", action="store_true", help="PyTorch, another peer of scripts/bench"
+    )
+    parser.add_argument("--servers", action="store_true", help="vLLM and zentorch, on PyTorch")
+    parser.add_argument(
+        "--exporters", action="store_true", help="packages that export models, on PyTorch"
+    )
+    parser.add_argument(
+        "--python", action="store_true", help="needed to build and test the Python package"
+    )
+    parser.add_argument("--wheels", action="store_true", help="needed by scripts/wheels")
     parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
     arguments = parser.parse_args()
     try:

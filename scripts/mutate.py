@@ -2,19 +2,21 @@
 """usage: scripts/mutate [--seconds N] [--count N] [--only TEXT]
 
 Plants small faults in the sources of the engine, the plugin, the integrations and the Python
-package, one at a time in copies of the tree, and counts which of them the tests notice:
-comparisons are turned round, loops go too far, sources are swapped, bounds dropped. Each
-processor tries another fault: it builds what the tests of that folder need and runs these, the
-quickest first, until one fails. Fails when fewer than 90 % are noticed. A fault does not count that
-does not compile or makes the same objects, byte by byte. Nor does one in src/plan that changes no
-result and no memory that is touched, but a plan that tests/guard/plans.txt records: it is one of
-speed, and that record says only that something changed. Lines that end in `// ahead`, `// fence` or
-`// speed` have no faults: what they ask memory for ahead of its use, when other threads see stores
-past the caches, or which of two ways to one result they take, shows in no test.
+package, and counts how many the tests notice. Faults are reversed comparisons, loops that go too
+far, swapped sources and dropped bounds. Each processor tries one fault at a time in a copy of the
+tree: it builds the tests of the changed folder and runs them, quickest first, until one fails.
+Fails if fewer than 90 % are noticed.
 
-The order of all faults is drawn from their text, so it stays from one state of the sources to the
-next: the next run first tries again what this one has missed. build/mutate/verdicts.json keeps the
-verdicts on one state; another run on the same state tries further faults and adds them up.
+These faults do not count:
+- a fault that does not compile, or that produces identical objects
+- a fault in src/plan that changes only speed: no result and no memory access changes, only a plan
+  in tests/guard/plans.txt
+- any fault in a line that ends in `// ahead` (prefetches), `// fence` (when other threads see
+  streaming stores) or `// speed` (a choice between two ways to one result): no test can notice it
+
+The order of faults depends on their text only, so the next run begins with the faults that this run
+missed. build/mutate/verdicts.json keeps the verdicts for one state of the sources; another run on
+the same state tries further faults and adds their verdicts.
 """
 
 import argparse
@@ -442,7 +444,9 @@ def use_ccache() -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
     parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no fault after")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no fault after this time"
+    )
     parser.add_argument("--only", default="", help="only files with this in their path")
     return parser.parse_args()
 

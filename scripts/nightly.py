@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
-What takes too long for every change: mutation, coverage, fuzzing, soak, sanitizers, memcheck,
-AArch64, plain environments, types of models and real clients, one after the other. Each has its
-minutes, or those given; a stage that needs more is ended and has failed. A failing stage ends
-nothing but itself, and the whole with 1. `mutate` adds up what it has tried on the same sources.
+Runs the tests that take too long for every change, one after the other: mutation, coverage,
+fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, types of models and real clients.
+Each stage has a limit of minutes, its own or the given one. A stage that exceeds it is stopped and
+has failed. Other stages run even if one fails; the exit status is then 1. `mutate` adds up its
+verdicts on the same sources.
 
 Prints the result of each; build/nightly has the logs.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS
-under load, and watches what the process holds: memory, threads, file handles. Fails when one of
-them grows after the warm-up, and when a case fails. With --client nothing is built.
+Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS under load,
+and watches memory, threads and file handles of the process. Fails if one of them grows after the
+warm-up, or if a case fails. With --client, nothing is built.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints what became of the test cases of each lane; fails when one failed or a lane is empty.
+"""Prints the results of the test cases of each lane; fails if one failed or a lane is empty.
 
-ctest counts programs. Their cases are in the reports that they write where cmake/test_reports.cmake
-says: JUnit's form by googletest, pytest and tests/support/unittest_report.py, the harness's own for
+ctest counts programs. Their cases are in reports in the folder that cmake/test_reports.cmake sets:
+JUnit files of googletest, pytest and tests/support/unittest_report.py, and the harness's reports of
 its batches. A program without a report is one case.
 """
 
@@ -171,9 +171,11 @@ def summarize(report: Path, programs: dict[str, Program], lanes: list[str], part
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("report", type=Path, help="ctest's, of --output-junit")
-    parser.add_argument("listing", type=Path, help="ctest's, of --show-only=json-v1")
-    parser.add_argument("--partial", action="store_true", help="a selection: a lane may be empty")
+    parser.add_argument("report", type=Path, help="file of ctest --output-junit")
+    parser.add_argument("listing", type=Path, help="output of ctest --show-only=json-v1")
+    parser.add_argument(
+        "--partial", action="store_true", help="only some tests ran: a lane may be empty"
+    )
     arguments = parser.parse_args()
     if not arguments.report.is_file():
         print("scripts/test: no report by ctest: FAILED")

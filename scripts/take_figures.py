@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """usage: scripts/take_figures.py [--field FILE] [TABLE...]
 
-Makes docs/figures/CLASS/TABLE.json of what scripts/bench and scripts/run have left in build/bench,
-of every table (scripts/write_figures.py has the list) that was measured there, and writes the
-documents; scripts/draw_picture.py draws the pictures. Refuses what was
-measured with uncommitted changes: no commit would say what it is of.
+Writes docs/figures/CLASS/TABLE.json from the results of scripts/bench and scripts/run in
+build/bench, for every table (listed in scripts/write_figures.py) that was measured there. Then
+writes the documents; scripts/draw_picture.py draws the pictures. Refuses results that were measured
+with uncommitted changes, because no commit identifies their sources.
 
---field: of what an archive of scripts/field_kit has measured on another machine.
+--field: reads the results that an archive of scripts/field_kit measured on another machine.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def unpacked(field: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", help=f"of {', '.join(BY_NAME)}")
+    parser.add_argument("tables", nargs="*", help=f"tables to take: {', '.join(BY_NAME)}")
     parser.add_argument("--field", type=Path, help="the JSON file of a field kit")
     given = parser.parse_args()
     names, bench = given.tables, unpacked(given.field) if given.field else BENCH

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the table of functions in docs/compatibility.md; --check tells whether it is current.
+"""Writes the table of functions in docs/compatibility.md; --check only checks that it is current.
 
-It comes from src/onednn/library/functions.inc. With --include DIR, also checks that every function
-that the headers below DIR declare is in the list.
+The source is src/onednn/library/functions.inc. --include DIR: also checks that every function that
+headers below DIR declare is in the list.
 """
 
 import argparse
@@ -78,7 +78,9 @@ def undeclared(functions: list[Function], include: Path) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, fail where outdated")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the table is outdated"
+    )
     parser.add_argument("--include", action="append", default=[], type=Path, metavar="DIR")
     arguments = parser.parse_args()
     functions = read_functions(FUNCTIONS.read_text())

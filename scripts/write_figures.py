@@ -2,16 +2,16 @@
 """usage: scripts/write_figures.py [--check]
 
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
-markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json is what a CPU
-class has measured last (scripts/take_figures.py puts it there). scripts/draw_picture.py draws the
-pictures from there.
+markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json has the newest
+results of a CPU class (scripts/take_figures.py writes it). scripts/draw_picture.py draws the
+pictures from it.
 
 A document may show a part of the rows and columns (PARTS); its caption then links to all of them.
 
---check writes nothing. It fails where a table or picture was edited by hand, lacks results, is of
-other results or stands outside of markers, and where results are older than the engine: more than
-30 commits of the sources that they measure. Old results of other CPU classes are notes, since only
-a machine of the class can measure them again; their captions tell commit and date.
+--check writes nothing. It fails if a table or picture was edited by hand, lacks results, has other
+results or is outside of markers, and if results are more than 30 commits of their sources older
+than the engine. Old results of other CPU classes only give notes, because only a machine of the
+class can measure them again; their captions have commit and date.
 """
 
 import argparse
@@ -391,7 +391,9 @@ def write(root: Path, check: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, fail where outdated")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if a table is outdated"
+    )
     return write(ROOT, parser.parse_args().check)
 
 

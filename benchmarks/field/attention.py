@@ -1,7 +1,7 @@
-"""Attention under the masks of scripts/bench masks by Maskwise, SDPA and FlexAttention in turns, on
-torch tensors and torch's threads, in one process.
+"""Attention with the masks of scripts/bench masks, by Maskwise, SDPA and FlexAttention alternately,
+on torch tensors and torch's threads, in one process.
 
-The table is that of scripts/bench masks if all threads take part and the run came to its end.
+If all threads take part and the run is complete, it writes the table of scripts/bench masks.
 """
 
 import argparse

@@ -1,5 +1,6 @@
-"""Checks and measures Maskwise on this machine: an archive of scripts/field_kit has all that it
-needs but Python with torch and NumPy; whole models need transformers. No compiler, no network.
+"""Checks and measures Maskwise on this machine. An archive of scripts/field_kit has everything that
+it needs except Python with torch and NumPy; whole models need transformers. No compiler, no
+network.
 
 usage: run [--limit SECONDS] [--out FILE] [STAGE...]
 
@@ -142,9 +143,11 @@ def main() -> None:
     root = Path(__file__).resolve().parent
     known = stages(root)
     parser = argparse.ArgumentParser(prog="run", description=__doc__)
-    parser.add_argument("--limit", type=float, default=3600, help="seconds of a stage, at most")
+    parser.add_argument("--limit", type=float, default=3600, help="most seconds per stage")
     parser.add_argument("--out", type=Path, default=root / "field.json")
-    parser.add_argument("stages", nargs="*", help=f"of {', '.join(one.name for one in known)}")
+    parser.add_argument(
+        "stages", nargs="*", help=f"stages to run: {', '.join(one.name for one in known)}"
+    )
     wanted = parser.parse_args()
     if unknown := set(wanted.stages) - {one.name for one in known}:
         parser.error(f"no stage '{unknown.pop()}'")

@@ -16,8 +16,8 @@ Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or t
 
 @dataclass
 class Problem:
-    """The rules are keywords of benchmarks/peers/mask_engine.py. `to_array` turns a list of numbers
-    into an array of the library that asks."""
+    """The rules are keywords of benchmarks/peers/mask_engine.py. `to_array` converts a list of
+    numbers to an array of the caller's library."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth

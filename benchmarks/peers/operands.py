@@ -26,8 +26,8 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """cond, src_0 and src_1 as the case lays them out, and room for dst. What works on NumPy's
-    arrays gives np.empty as `room`: large ones have huge pages where the system lends them."""
+    """cond, src_0 and src_1 in the case's layouts, and memory for dst. Peers on NumPy arrays pass
+    np.empty as `room`: large arrays get huge pages if the system has them."""
 
     def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
         self.case = case

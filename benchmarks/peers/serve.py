@@ -1,7 +1,7 @@
-"""Runs Select or attention by one peer, request by request, as bench_client answers them.
+"""Runs Select or attention by one peer, request by request, with the protocol of bench_client.
 
 A peer is a module peer_<name>.py or attention_<name>.py with a class Peer: `version`, `threads`,
-`load`, which gets a case ready and answers what became of it, and `forms`, its ways to run it.
+`load`, which prepares a case and returns its state, and `forms`, its ways to run the case.
 """
 
 import json

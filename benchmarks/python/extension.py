@@ -1,6 +1,6 @@
-"""Models in OpenVINO, accelerated and not, in turns, in one process: Select
-alone, the cost of a call on few elements, and attention under the masks that models use. A line for
-each case, and one for each target missed.
+"""Models in OpenVINO, accelerated and not, alternately in one process: Select alone, the cost of a
+call on few elements, and attention with typical masks of models. Prints a line for each case and
+for each missed target.
 
 Started by `scripts/bench openvino`, which has the package built. build/bench/openvino.json keeps
 the times.

@@ -1,5 +1,5 @@
-"""Language models as published, exported by PyTorch, in OpenVINO without Maskwise and with it, in
-turns, in one process: a line for each model, batch and length.
+"""Published language models, exported by PyTorch, in OpenVINO with and without Maskwise,
+alternately in one process. Prints a line for each model, batch and length.
 
 Started by `scripts/bench openvino --models`, which has the package built and the models exported.
 build/bench/openvino_models.json keeps the times.

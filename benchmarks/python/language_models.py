@@ -1,5 +1,5 @@
-"""Whole models of transformers, of published widths and few layers, with each attention in turns,
-in one process: all run on torch's threads.
+"""Whole models of transformers, with published widths and few layers, with each attention
+alternately in one process, on torch's threads.
 
 Started by scripts/bench transformers, which has everything installed and built.
 """

@@ -1,7 +1,7 @@
-"""Language models as published, exported by both of PyTorch's exporters, in ONNX Runtime without
-Maskwise and with it, in turns, in one process: a line for each.
+"""Published language models, exported by both of PyTorch's exporters, in ONNX Runtime with and
+without Maskwise, alternately in one process. Prints a line for each.
 
-The shares of time are of Where and of Softmax without Maskwise, by ONNX Runtime's own profiler.
+ONNX Runtime's profiler measures the share of Where and Softmax in the time without Maskwise.
 Started by `scripts/bench onnxruntime --models`, which has the package built and the models
 exported. build/bench/onnxruntime_models.json keeps the times.
 """

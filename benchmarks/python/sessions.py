@@ -1,7 +1,7 @@
-"""Models in ONNX Runtime with Maskwise's provider and without, in turns, in one process: Where
+"""Models in ONNX Runtime with and without Maskwise's provider, alternately in one process: Where
 alone on the shapes of suite select; scale, mask and Softmax; blocks of attention as PyTorch's
-exporters write them; operators that are attention by themselves. A line for each case, and one for
-each target missed.
+exporters write them; single operators of attention. Prints a line for each case and for each missed
+target.
 
 Started by `scripts/bench onnxruntime`, which has the package built. build/bench/onnxruntime.json
 keeps the times.

@@ -83,9 +83,11 @@ def run_suite(
     parser.add_argument(
         "--only", default="", help="cases with this in their name (nothing is kept)"
     )
-    parser.add_argument("--no-targets", action="store_true", help="end with 0 where one is missed")
+    parser.add_argument(
+        "--no-targets", action="store_true", help="exit with 0 even if one is missed"
+    )
     if suite.startswith(("onnxruntime", "openvino")):
-        parser.add_argument("--models", action="store_true", help="language models instead")
+        parser.add_argument("--models", action="store_true", help="measure language models")
     arguments = parser.parse_args()
     print(*(f"{name}: {text}" for name, text in machine_facts().items()), sep="\n")
     missed = []

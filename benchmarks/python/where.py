@@ -1,5 +1,6 @@
-"""maskwise.where beside NumPy, in turns, in one process: two tables. NumPy is numpy.where, and the
-faster of that and two copies into an array that is there. Its huge pages are as it sets them.
+"""maskwise.where and NumPy alternately in one process: two tables. NumPy's time is that of
+numpy.where, and the faster of that and two copies into an existing array. NumPy's own setting of
+huge pages applies.
 
 Started by `scripts/bench python`, which has the package built. build/bench/python.json keeps the
 first.

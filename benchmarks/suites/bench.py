@@ -1,4 +1,4 @@
-"""Measures Select by Maskwise, by what people use instead, and the limit of the machine.
+"""Measures Select by Maskwise, by its alternatives, and the limit of the machine.
 
 Started by scripts/bench, which has everything installed and built.
 """
@@ -99,17 +99,19 @@ def run_suite(suite: str, arguments: argparse.Namespace, cases: list[Case]) -> l
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("suites", nargs="*", help=f"of {', '.join(SUITES)}; default: all")
+    parser.add_argument(
+        "suites", nargs="*", help=f"suites to run: {', '.join(SUITES)}; default: all"
+    )
     parser.add_argument(
         "--lane",
         default="3.13",
-        help="the oneDNN to measure in front of; 'engine': none, Maskwise alone, plans next to the"
-        " table (nothing is kept)",
+        help="the oneDNN to measure with; 'engine': only Maskwise's engine, with plans next to the"
+        " table (results are not stored)",
     )
     parser.add_argument("--full", action="store_true", help="more cases, more repetitions")
     parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
     parser.add_argument(
-        "--no-targets", action="store_true", help="end with 0 where a target is missed, too"
+        "--no-targets", action="store_true", help="exit with 0 even if a target is missed"
     )
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--native", default="3.2", help=argparse.SUPPRESS)

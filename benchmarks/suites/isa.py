@@ -1,8 +1,8 @@
 """Compares the engine with itself, case by case: on each instruction set of this machine, and built
 from other commits. Started by scripts/bench isa.
 
-Ends with 1 where an instruction set takes longer than a lesser one by more than 5 %, or this build
-longer than another, twice. build/bench/isa-cases.json holds every case.
+Exits with 1 if an instruction set is more than 5 % slower than a lesser one, or this build than
+another, in two measurements. build/bench/isa-cases.json holds every case.
 """
 
 import argparse
@@ -164,9 +164,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("suites", nargs="*", choices=("select", "sweep"), metavar="select|sweep")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--against", type=Path, action="append", default=[], metavar="BUILD")
-    parser.add_argument("--isa", default=",".join(sets_here()), help="of this machine, with commas")
+    parser.add_argument(
+        "--isa", default=",".join(sets_here()), help="instruction sets of this machine, with commas"
+    )
     parser.add_argument("--only", default="", help="cases by name, with commas")
-    parser.add_argument("--every", type=int, default=1, help="each n-th case only")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th case")
     parser.add_argument("--limit", action="store_true", help="compare with the limit, too")
     arguments = parser.parse_args()
     arguments.suites = arguments.suites or ["select", "sweep"]

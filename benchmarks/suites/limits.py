@@ -1,5 +1,5 @@
-"""Attention without a mask next to what the machine reaches: multiply-adds from registers, of large
-calls and small ones, and the rate of memory where few queries meet many keys.
+"""Attention without a mask compared with the machine's peak: multiply-adds from registers for large
+and small calls, and the memory rate for few queries with many keys.
 
 Started by scripts/bench limits, which has everything built.
 """

@@ -1,6 +1,6 @@
-"""What a reader of the numbers must know of the machine, and of the commit that was measured.
+"""Facts about the machine and the measured commit that belong to every result.
 
-usage: machine.py SUITE: stamps what another program has just written below build/bench.
+usage: machine.py SUITE: stamps the results that another program has just written below build/bench.
 """
 
 import json

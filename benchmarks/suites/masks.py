@@ -1,5 +1,5 @@
-"""Measures attention under the masks that models use by Maskwise, PyTorch, vLLM and zentorch, in
-turns, each in a process of its own that stands still while others are measured.
+"""Measures attention with typical masks of models, by Maskwise, PyTorch, vLLM and zentorch
+alternately. Each has a separate process, which is stopped while others are measured.
 
 Started by scripts/bench masks, which has everything installed and built.
 """

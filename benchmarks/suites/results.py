@@ -22,9 +22,9 @@ NAMES = {
 
 @dataclass
 class Row:
-    """One implementation on one case. Without times it refused the case, died of it or gave a wrong
-    answer; `version` then says which, behind a colon. What is above the limit is measured twice
-    more at the end of its suite: `again` holds the shares of then."""
+    """One implementation on one case. Without times, it refused the case, crashed or gave a wrong
+    result; `version` then says which, after a colon. A result above the limit is measured twice
+    more at the end of its suite; `again` has those shares."""
 
     suite: str
     case: str

@@ -28,8 +28,8 @@ def runs(random: np.random.Generator, count: int) -> Any:
 
 
 def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
-    """Of that shape. Rows and columns are its last two dimensions, a matrix is one index of the
-    others; `random:p` is true with the probability p."""
+    """A mask of the shape. Rows and columns are its last two dimensions; a matrix is one index of
+    the others. `random:p` is true with probability p."""
     random, whole = np.random.default_rng(seed), shape or (1,)
     kind, _, share = kind.partition(":")
     rows, columns = (1, *whole)[-2:]

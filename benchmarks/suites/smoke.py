@@ -1,5 +1,5 @@
-"""Two cases of suite select by the real programs, next to the real limit: are the answers right,
-and is what is measured a figure? Not how large: the machine may be busy.
+"""Runs two cases of suite select with the real programs and the real limit. Results must be correct
+and times must be numbers. Their size does not matter, because the machine may be busy.
 
 Started by scripts/bench smoke, which has everything built.
 """
@@ -21,8 +21,8 @@ def is_figure(value: float | None) -> bool:
 
 
 def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
-    """Of each case, all implementations wanted are there; none is wrong, and those that must not
-    refuse have figures."""
+    """Each case has all required implementations. None is wrong, and those that must not refuse
+    have times."""
     faults = [] if rows else ["no case was measured"]
     for of_case in by_case(rows):
         any_row = next(iter(of_case.values()))

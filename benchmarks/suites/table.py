@@ -1,5 +1,5 @@
-"""Tables: those that the documents have, which scripts/take_figures.py finds below build/bench, and
-a line a case of the suites of Select on the terminal, while they run."""
+"""Tables: those for the documents, which scripts/take_figures.py finds below build/bench, and those
+of the Select suites on the terminal, with a line per case while they run."""
 
 import json
 from collections.abc import Iterable

@@ -107,8 +107,8 @@ def openmp_lanes(described: str) -> list[str]:
 
 
 def onednn_alone(build: Path, lane: str) -> list[Worker]:
-    """The lane's, and the newest native one, which has no SYCL between the call and its work. What
-    threads of OpenMP do while they wait is for who runs the program to choose: both ways."""
+    """The lane's oneDNN, and the newest native one, which has no SYCL between the call and its
+    work. OpenMP's wait policy is the user's choice, so both policies are measured."""
     describe = [str(ROOT / "scripts/lane"), "--describe"]
     openmp = openmp_lanes(subprocess.check_output(describe, text=True))
     built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
