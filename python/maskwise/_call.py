@@ -20,7 +20,7 @@ LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
 class AttentionCall(NamedTuple):
     """The arguments of attention by name.
 
-    Up to document_ids the fields are the arguments of torch.ops.maskwise.attention, in its order:
+    Up to mask_rules the fields are the arguments of torch.ops.maskwise.attention, in its order:
     their annotations make its schema.
     """
 
@@ -37,6 +37,7 @@ class AttentionCall(NamedTuple):
     key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are padding, too
     offset: ArrayOrNone = None  # keys before the first row's own
     document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
+    mask_rules: ArrayOrNone = None  # a Mask's rules as integers, beside its array
     # Not arguments of the operator:
     out: Any = None
     return_statistics: bool = False
@@ -44,7 +45,7 @@ class AttentionCall(NamedTuple):
     explains: bool = False  # counts tiles and computes nothing
 
 
-OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("document_ids") + 1]
+OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rules") + 1]
 
 
 def has_rules(mask: Any) -> bool:

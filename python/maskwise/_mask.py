@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from maskwise import _arguments, _core
 from maskwise._bfloat16 import is_bfloat16
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 MOST = 2**48
@@ -22,15 +25,23 @@ Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 def _numbers(name: str, value: Any, least: int = 0) -> Numbers:
     """Of an integer, or of integers in one dimension."""
+    listed = value if type(value) in (list, tuple) else (value,)
+    is_plain = len(listed) > 0 and all(type(one) is int for one in listed)
+    numbers = tuple(listed) if is_plain else _numbers_of_array(name, value)
+    if max(numbers) > MOST or min(numbers) < least:
+        least_shown = "-2**48" if least else "0"
+        shown = _arguments.shown(value)
+        raise ValueError(f"{name} is {shown}, expected {least_shown} to 2**48")
+    return numbers
+
+
+def _numbers_of_array(name: str, value: Any) -> Numbers:
     from maskwise import _others
 
     array = np.asarray(_others.plain(value))
-    shown = _arguments.shown(value)
     if array.ndim > 1 or array.size == 0 or array.dtype.kind not in "iu":
+        shown = _arguments.shown(value)
         raise TypeError(f"{name} is {shown}, expected an integer, or one for each sequence")
-    if (array > MOST).any() or (array < least).any():
-        least_shown = "-2**48" if least else "0"
-        raise ValueError(f"{name} is {shown}, expected {least_shown} to 2**48")
     return tuple(int(one) for one in array.ravel())
 
 
@@ -47,7 +58,7 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
         return a or b
     if len(a) != len(b) and 1 not in (len(a), len(b)):
         raise ValueError(f"{name} of {len(a)} and of {len(b)} sequences")
-    return tuple(int(one) for one in np.atleast_1d(join(np.asarray(a), np.asarray(b))))
+    return tuple(join(a[i % len(a)], b[i % len(b)]) for i in range(max(len(a), len(b))))
 
 
 def _same(name: str, a: Any, b: Any) -> Any:
@@ -81,6 +92,7 @@ class _Rules:
     starts: Numbers = ()
     lengths: Numbers = ()
     documents: tuple[tuple[Document, ...], ...] = ()
+    numbers: ClassVar[NDArray[np.int64]]
 
     def __and__(self, other: _Rules) -> _Rules:
         if self.causal and other.causal:
@@ -98,9 +110,9 @@ class _Rules:
             window,
             self.first_keys or other.first_keys,
             _same("chunks", self.chunks, other.chunks),
-            _joined("prefixes", self.prefixes, other.prefixes, np.minimum),
-            _joined("starts", self.starts, other.starts, np.maximum),
-            _joined("lengths", self.lengths, other.lengths, np.minimum),
+            _joined("prefixes", self.prefixes, other.prefixes, min),
+            _joined("starts", self.starts, other.starts, max),
+            _joined("lengths", self.lengths, other.lengths, min),
             _same("documents", self.documents, other.documents),
         )
 
@@ -109,6 +121,46 @@ class _Rules:
         in_documents = self.in_documents or other.in_documents
         pairs = ((one.offsets, in_documents or one.from_end) for one in (self, other))
         _require_equal("causal positions", *pairs)
+
+    def __post_init__(self) -> None:
+        """`numbers` are the rules as one array, which a graph of torch's takes as an input: other
+        rules in the same graph need no new one.
+        """
+        object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
+
+    def listed(self) -> list[int]:
+        """Each field after how many numbers it has."""
+        listed = [int(self.causal), int(self.from_end), int(self.in_documents), self.first_keys]
+        pairs: tuple[Numbers, ...] = (self.window or (), self.chunks or ())
+        for field in (*pairs, self.offsets, self.prefixes, self.starts, self.lengths):
+            listed += [len(field), *field]
+        listed.append(len(self.documents))
+        for sequence in self.documents:
+            listed.append(len(sequence))
+            for document in sequence:
+                listed += document
+        return listed
+
+    @classmethod
+    def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
+        """The rules of which `numbers` are the array."""
+        rest = iter(numbers)
+
+        def field() -> tuple[int, ...]:
+            return tuple(islice(rest, next(rest)))
+
+        causal, from_end, in_documents = (bool(next(rest)) for _ in range(3))
+        first_keys = next(rest)
+        window, chunks = field() or None, field() or None
+        offsets, prefixes, starts, lengths = (field() for _ in range(4))
+        documents = tuple(
+            tuple(tuple(islice(rest, 4)) for _ in range(next(rest))) for _ in range(next(rest))
+        )
+        fields_in_order: Any = (
+            *(causal, from_end, in_documents, offsets, window, first_keys, chunks),
+            *(prefixes, starts, lengths, documents),
+        )
+        return cls(*fields_in_order)
 
     @cached_property
     def native(self) -> _core.Rules:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from functools import cmp_to_key, lru_cache
 from typing import Any, NamedTuple
 
-from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+from maskwise import _torch_version  # before what an older torch lacks
 
 # isort: split
 import numpy as np
@@ -41,6 +41,7 @@ TYPES = {  # torch's names for annotations
 }
 # Operands that are mapped and have gradients, and their dimensions after those that broadcast.
 TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
+SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # that are read before the rest
 
 
 def _schema() -> str:
@@ -93,11 +94,11 @@ def attention(*operands: Any) -> torch.Tensor:
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     call = with_arrays(AttentionCall(*operands), _detached)
-    if call.key_mask is None and call.offset is None and call.document_ids is None:
+    if all(getattr(call, name) is None for name in SMALL):
         return run_native(checked(call))
     window = None if call.window is None else tuple(call.window)
     offset = None if call.offset is None else int(call.offset)
-    small = map(_Elements.from_tensor, (call.document_ids, call.key_mask))
+    small = map(_Elements.from_tensor, (call.document_ids, call.key_mask, call.mask_rules))
     mask = _mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
         mask = _with_array(mask, call.attn_mask)
@@ -138,6 +139,7 @@ def _mask_of(
     offset: int | None,
     document_ids: _Elements | None,
     key_mask: _Elements | None,
+    mask_rules: _Elements | None,
     keys: int,
 ) -> Mask:
     mask = Mask._from_rules(causal=is_causal, offsets=(offset,) if offset else ())
@@ -146,7 +148,32 @@ def _mask_of(
     ids = None if document_ids is None else document_ids.array()
     if ids is not None and (ids != ids[:, :1]).any():
         mask &= Mask.documents(ids)
+    if mask_rules is not None:
+        mask &= _mask_with(mask_rules.array())
     return mask if key_mask is None else mask & padding_rules(key_mask.array(), keys)
+
+
+def _mask_with(rule_numbers: Any) -> Mask:
+    mask = Mask()
+    mask._rules = type(mask._rules).of_numbers(rule_numbers.tolist())
+    return mask
+
+
+@torch.library.custom_op("maskwise::kept_by_rules", mutates_args=(), device_types="cpu")
+def _written_rules(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
+    return torch.from_numpy(_mask_with(mask_rules.numpy()).to_dense(rows, keys, sequences))
+
+
+@_written_rules.register_fake
+def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
+    return mask_rules.new_empty(sequences, rows, keys, dtype=torch.bool)
+
+
+def _kept_by_rules(call: AttentionCall) -> torch.Tensor:
+    """Sequences are the first leading dimension."""
+    leading, extents = result_shape(call)[:-2], (call.query.shape[-2], call.key.shape[-2])
+    kept = torch.ops.maskwise.kept_by_rules(call.mask_rules, leading[0] if leading else 1, *extents)
+    return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
 
 
 def _with_array(mask: Mask, array: torch.Tensor) -> Mask:
@@ -206,6 +233,8 @@ def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
     q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
     kept = kept_places(q, k, call.is_causal, call.window, call.offset)
     mask = _restricted(call.attn_mask, kept)
+    if call.mask_rules is not None:
+        mask = _restricted(mask, _kept_by_rules(call))
     if call.key_mask is not None:
         mask = _restricted(mask, _kept_keys(call.key_mask, k.shape[-2])[:, None, None])
     if (ids := call.document_ids) is not None:
@@ -287,11 +316,18 @@ def _(*operands: Any) -> Any:
 def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor, int]:
     """What is mapped comes first, before as many dimensions as the operand with most has."""
     call = AttentionCall(*operands)
-    if any(one is not None for one in (call.key_mask, call.offset, call.document_ids)):
-        raise NotImplementedError(
-            "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids"
-        )
     mapped = dict.fromkeys(OPERATOR_FIELDS) | dict(zip(OPERATOR_FIELDS, in_dims, strict=False))
+    if call.mask_rules is not None and call.attn_mask is None:
+        one = [
+            value if dim is None else value.select(dim, 0)
+            for value, dim in zip(call, in_dims, strict=False)
+        ]
+        call = call._replace(attn_mask=_kept_by_rules(AttentionCall(*one)), mask_rules=None)
+    if any(getattr(call, name) is not None for name in SMALL):
+        raise NotImplementedError(
+            "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids, and no "
+            "mask_rules beside attn_mask"
+        )
     tensors = {name: getattr(call, name) for name in TENSORS}
     ranks = {  # of the dimensions that broadcast
         name: 0 if one is None else one.ndim - (mapped[name] is not None) - TENSORS[name]
@@ -319,7 +355,7 @@ def call_operator(call: AttentionCall) -> torch.Tensor:
 def run_as_torch_op(call: AttentionCall) -> Any:
     """maskwise.attention of tensors that torch follows."""
     asks_more = call.out is not None or call.return_statistics or call.explains
-    if torch.compiler.is_dynamo_compiling() and (has_rules(call.attn_mask) or asks_more):
+    if torch.compiler.is_dynamo_compiling() and (asks_more or _is_unread(call.attn_mask)):
         return _between_graphs(call)
     call = with_arrays(call, _as_tensor)
     if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
@@ -335,7 +371,8 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
         call = call._replace(query=q, key=k, value=v)
     if has_rules(call.attn_mask):
-        call = _without_rules(call)
+        is_graph = torch.compiler.is_compiling()
+        call = _with_rule_numbers(call) if is_graph else _without_rules(call)
     if call.window is not None:
         bounds: Any = call.window
         if not torch.compiler.is_compiling():
@@ -345,14 +382,36 @@ def run_as_torch_op(call: AttentionCall) -> Any:
     return result.swapaxes(0, 1) if call.is_packed else result
 
 
+def _is_strict_export() -> bool:
+    """NumPy's arrays from outside of the model have no elements in the program that comes of it."""
+    return torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling()
+
+
+def _is_unread(mask: Any) -> bool:
+    """Whether torch._dynamo has no way to put a Mask into a graph."""
+    is_lost = has_rules(mask) and type(mask._array) is np.ndarray and _is_strict_export()
+    return is_lost or (has_rules(mask) and not _torch_version.READS_MASKS)
+
+
+def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
+    mask = _with_window(call)
+    rules = mask._rules
+    numbers = np.array(rules.listed(), np.int64) if _is_strict_export() else rules.numbers
+    numbers = torch.from_numpy(numbers)
+    return call._replace(attn_mask=mask._array, mask_rules=numbers, window=None)
+
+
+def _with_window(call: AttentionCall) -> Mask:
+    mask: Mask = call.attn_mask
+    return mask if call.window is None else mask & window_mask(call.window)
+
+
 def _without_rules(call: AttentionCall) -> AttentionCall:
     """The rules as an array, which the operator takes."""
     if is_traced() or any(map(is_symbol, call[:3])):
         refuse_traced(*call[:3])
     leading = () if call.is_packed else result_shape(call)[:-2]
-    rules: Any = call.attn_mask
-    rules = rules if call.window is None else rules & window_mask(call.window)
-    mask = _written(rules, (call.query.shape[-2], call.key.shape[-2]), leading)
+    mask = _written(_with_window(call), (call.query.shape[-2], call.key.shape[-2]), leading)
     return call._replace(attn_mask=mask, window=None)
 
 
@@ -375,7 +434,8 @@ def _as_tensor(value: Any) -> Any:
 
 
 @torch.compiler.disable(
-    reason="no graph holds a maskwise.Mask, out or statistics: give is_causal, window or an array"
+    reason="no graph holds out or statistics of attention, no strict export Mask.dense, and before "
+    "torch 2.15 no graph a Mask: give is_causal, window or an array"
 )
 def _between_graphs(call: AttentionCall) -> Any:
     """A compiled model calls it as it is."""

@@ -16,9 +16,8 @@ from transformers import masking_utils
 from maskwise import Mask
 from maskwise._torch_op import padding_rules
 from maskwise._torch_tensors import is_in_mode, is_plain
+from maskwise._torch_version import READS_MASKS
 from maskwise.torch import is_small
-
-READS_FUNCTIONS = torch.__version__ >= (2, 15)
 
 
 class LazyMask(torch.Tensor):
@@ -222,7 +221,7 @@ def _with_rules(
 def can_read_functions() -> bool:
     """torch.compile reads the variables of a mask function since 2.15; export runs Python."""
     is_dynamo = torch.compiler.is_dynamo_compiling()
-    return torch.compiler.is_compiling() and (READS_FUNCTIONS or not is_dynamo)
+    return torch.compiler.is_compiling() and (READS_MASKS or not is_dynamo)
 
 
 def is_traced(*tensors: Any) -> bool:

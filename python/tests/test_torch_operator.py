@@ -52,10 +52,6 @@ def test_operator_in_compiled_models() -> None:
         ):
             compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
             assert torch.equal(compiled(q, k, v), wanted)
-    by_rules = torch.compile(
-        lambda q, k, v: maskwise.attention(q, k, v, Mask.causal()).sin(), backend="aot_eager"
-    )
-    assert torch.equal(by_rules(q, k, v), wanted)
 
 
 def test_operator_is_exported() -> None:
@@ -315,22 +311,6 @@ class Model(torch.nn.Module if "torch" in globals() else object):  # type: ignor
 
     def forward(self, q: Any, k: Any, v: Any) -> Any:
         return self.call(q, k, v)
-
-
-@pytest.mark.parametrize("strict", [False, True])
-def test_rules_are_exported(strict: bool) -> None:
-    class Model(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, q: Any, k: Any, v: Any) -> Any:
-            return maskwise.attention(q, k, v, Mask.causal())
-
-    q, k, v = three(2, 2, 9, 4)
-    if strict:
-        reason = r"no graph holds a maskwise\.Mask, out or statistics: give is_causal, window or"
-        with pytest.raises(torch._dynamo.exc.Unsupported, match=reason):
-            torch.export.export(Model(), (q, k, v), strict=True)
-        return
-    exported = torch.export.export(Model(), (q, k, v), strict=False)
-    assert torch.equal(exported.module()(q, k, v), Model()(q, k, v))
 
 
 def test_a_causal_bias_of_another_size_is_refused() -> None:

@@ -11,7 +11,7 @@ try:
     import maskwise.torch
     import maskwise.transformers
     import torch
-    from maskwise._transformers_mask import READS_FUNCTIONS
+    from maskwise._torch_version import READS_MASKS
     from test_transformers import assert_close, model_of, outputs, padded, words
     from transformers import AutoModelForCausalLM
 except ModuleNotFoundError:
@@ -66,7 +66,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
     assert_close({"maskwise": own, "eager": results["eager"]}, mask)
     calls = backend.calls()
     assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
-    if READS_FUNCTIONS:
+    if READS_MASKS:
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
         assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)
@@ -87,7 +87,7 @@ def test_packed_documents_are_rules_too(family: str) -> None:
     with torch.no_grad():
         own = torch.compile(model, backend=backend, fullgraph=True)(**inputs)[0]
     assert_close({"maskwise": own, "eager": results["eager"]})
-    if READS_FUNCTIONS:
+    if READS_MASKS:
         assert not any(call[ARRAY] for call in backend.calls())
 
 
