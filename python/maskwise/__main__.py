@@ -1,6 +1,7 @@
 """Checks this installation, tries each integration, and says what to type.
 
-`python -m maskwise run program.py ...` runs a program with maskwise.torch.install().
+`python -m maskwise run program.py ...` runs a program with maskwise.torch.install() and
+maskwise.flash_attn.install().
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from maskwise import _self_check
 
 
 def run(program: str, arguments: list[str]) -> None:
-    """As `python program arguments` would, with maskwise.torch.install()."""
+    """As `python program arguments` would, with the install() of maskwise.torch and
+    maskwise.flash_attn."""
     import_module("maskwise.torch").install()
+    import_module("maskwise.flash_attn").install()
     sys.argv = [program, *arguments]
     sys.path[0] = str(Path(program).resolve().parent)
     runpy.run_path(program, run_name="__main__")

@@ -7,6 +7,8 @@ keys and values may have fewer heads. Rows are the last ones of their keys; `win
 right), -1 for no bound, and counts from there. `s_aux` is a sink for each head. Here float32 is
 taken, too; `deterministic`, `num_splits` and the `max_seqlen`s change nothing. ALiBi, dropout and
 rotary embeddings are refused with NotImplementedError.
+
+    maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
 """
 
 # torch need not be there where the package is checked.
@@ -25,7 +27,13 @@ from maskwise._attention import packed_call, run
 from maskwise._call import AttentionCall, checked, require_sides, with_arrays
 from maskwise._torch_tensors import want_gradients
 
-__all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
+__all__ = [
+    "flash_attn_func",
+    "flash_attn_varlen_func",
+    "flash_attn_with_kvcache",
+    "install",
+    "uninstall",
+]
 
 
 def _integers(value: Any) -> torch.Tensor:
@@ -339,3 +347,19 @@ def _attend_lengths(
         positions = offsets[:, None] + _range(rows)
         is_empty = _empty_rows(positions, lengths[:, None], causal, window, first)[:, None]
     return _attend(call._replace(attn_mask=rules), is_empty)
+
+
+def install() -> bool:
+    """Puts a package named flash_attn, with bert_padding and flash_attn_interface, where programs
+    import it from, unless one is installed or torch has a GPU. Whether it is in place.
+    """
+    from maskwise import _flash_attn_package
+
+    return _flash_attn_package.install()
+
+
+def uninstall() -> None:
+    """Removes install()'s package; without install() nothing."""
+    from maskwise import _flash_attn_package
+
+    _flash_attn_package.uninstall()

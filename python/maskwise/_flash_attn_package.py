@@ -1,0 +1,164 @@
+"""A package named flash_attn, of maskwise.flash_attn's functions, for programs that import it."""
+
+# torch need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+
+from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+
+NAME = "flash_attn"
+VERSION = "2.8.3"  # whose names and signatures these are
+MARK = "__maskwise__"
+
+
+def flash_attn_qkvpacked_func(qkv: torch.Tensor, *options: Any, **named: Any) -> Any:
+    """As flash_attn_func, of (batch, rows, 3, heads, depth)."""
+    return flash_attn_func(*qkv.unbind(-3), *options, **named)
+
+
+def flash_attn_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any) -> Any:
+    """As flash_attn_func, of keys and values as (batch, keys, 2, heads, depth)."""
+    return flash_attn_func(q, *kv.unbind(-3), *options, **named)
+
+
+def flash_attn_varlen_qkvpacked_func(
+    qkv: torch.Tensor, cu_seqlens: torch.Tensor, max_seqlen: int, *options: Any, **named: Any
+) -> Any:
+    """As flash_attn_varlen_func, of (rows, 3, heads, depth)."""
+    q, k, v = qkv.unbind(-3)
+    return flash_attn_varlen_func(
+        q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *options, **named
+    )
+
+
+def flash_attn_varlen_kvpacked_func(
+    q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any
+) -> Any:
+    """As flash_attn_varlen_func, of keys and values as (keys, 2, heads, depth)."""
+    return flash_attn_varlen_func(q, *kv.unbind(-3), *options, **named)
+
+
+def index_first_axis(values: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    return values[indices]
+
+
+def index_put_first_axis(
+    values: torch.Tensor, indices: torch.Tensor, first_axis_dim: int
+) -> torch.Tensor:
+    """Zeros with the values at their indices."""
+    result = values.new_zeros(first_axis_dim, *values.shape[1:])
+    return result.index_put((indices,), values)
+
+
+def _bounds(lengths: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """cu_seqlens, and the length of the longest."""
+    lengths = lengths.to(torch.int32)
+    longest = int(lengths.max()) if lengths.numel() else 0
+    return pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)), longest
+
+
+def _places(mask: torch.Tensor) -> torch.Tensor:
+    return mask.flatten().nonzero().flatten()
+
+
+def unpad_input(
+    hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
+    """(batch, length, ...) without the places that the masks, (batch, length) of 0 and 1, leave
+    out: packed rows, their indices, cu_seqlens, the longest length, and how many each sequence
+    uses. Places of unused_mask stay, and do not count as used.
+    """
+    every = attention_mask if unused_mask is None else attention_mask + unused_mask
+    cu_seqlens, longest = _bounds(every.sum(-1))
+    indices, used = _places(every), attention_mask.sum(-1, dtype=torch.int32)
+    rows = index_first_axis(hidden_states.flatten(0, 1), indices)
+    return rows, indices, cu_seqlens, longest, used
+
+
+def unpad_input_for_concatenated_sequences(
+    hidden_states: torch.Tensor, attention_mask_in_length: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    """As unpad_input, of documents side by side: attention_mask_in_length, (batch, length), begins
+    with their lengths.
+    """
+    lengths = attention_mask_in_length
+    places = torch.arange(lengths.shape[-1], device=lengths.device)
+    indices = _places(places < lengths.sum(-1, keepdim=True))
+    cu_seqlens, longest = _bounds(lengths.flatten()[_places(lengths)])
+    return index_first_axis(hidden_states.flatten(0, 1), indices), indices, cu_seqlens, longest
+
+
+def pad_input(
+    hidden_states: torch.Tensor, indices: torch.Tensor, batch: int, seqlen: int
+) -> torch.Tensor:
+    """What unpad_input took rows from, (batch, seqlen, ...), zeros elsewhere."""
+    padded = index_put_first_axis(hidden_states, indices, batch * seqlen)
+    return padded.unflatten(0, (batch, seqlen))
+
+
+ATTENTION = (
+    flash_attn_func,
+    flash_attn_kvpacked_func,
+    flash_attn_qkvpacked_func,
+    flash_attn_varlen_func,
+    flash_attn_varlen_kvpacked_func,
+    flash_attn_varlen_qkvpacked_func,
+    flash_attn_with_kvcache,
+)
+PADDING = (
+    index_first_axis,
+    index_put_first_axis,
+    pad_input,
+    unpad_input,
+    unpad_input_for_concatenated_sequences,
+)
+
+
+def _module(name: str, functions: tuple[Any, ...], is_package: bool = False) -> ModuleType:
+    module = ModuleType(name, "flash_attn's functions on CPUs, by maskwise.flash_attn.")
+    module.__spec__ = ModuleSpec(name, None, is_package=is_package)
+    module.__package__ = NAME
+    if is_package:
+        module.__path__ = []
+    for function in functions:
+        setattr(module, function.__name__, function)
+    setattr(module, MARK, True)
+    return module
+
+
+def _is_maskwises(name: str) -> bool:
+    return hasattr(sys.modules.get(name), MARK)
+
+
+def install() -> bool:
+    """Puts the package in place where none is installed and torch has no GPU, which the real one
+    would be for. Once, or again without effect. Whether it is in place.
+    """
+    if NAME in sys.modules:
+        return _is_maskwises(NAME)
+    if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():
+        return False
+    package: Any = _module(NAME, ATTENTION, is_package=True)
+    package.__version__ = VERSION
+    package.flash_attn_interface = _module(f"{NAME}.flash_attn_interface", ATTENTION)
+    package.bert_padding = _module(f"{NAME}.bert_padding", PADDING)
+    for module in (package.flash_attn_interface, package.bert_padding, package):
+        sys.modules[module.__name__] = module
+    return True
+
+
+def uninstall() -> None:
+    """Removes the package; without install() nothing."""
+    for name in (NAME, f"{NAME}.flash_attn_interface", f"{NAME}.bert_padding"):
+        if _is_maskwises(name):
+            del sys.modules[name]
