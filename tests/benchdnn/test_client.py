@@ -7,7 +7,7 @@ import re
 import tempfile
 import unittest
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from client_process import ADD, INPUTS, SELECT, SETUP, SUBTRACT, case, main, needs_plugin, run
 
@@ -134,6 +134,67 @@ class Verdicts(unittest.TestCase):
             for file in files:
                 outcome = run(f"--case={file}", plugin=True)
                 self.assertEqual(outcome.counts[1], 1, f"{file}: {outcome}")
+
+
+class Dumps(unittest.TestCase):
+    """MASKWISE_DUMP writes what ONEDNN_GRAPH_DUMP does, and whose each operator is."""
+
+    CASES = (SELECT, *map(case, ("pattern/matmul_select.json", "pattern/causal_softmax.json")))
+
+    def setUp(self) -> None:
+        needs_plugin(self)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def dump(self, *arguments: str) -> list[Path]:
+        env = {"MASKWISE_DUMP": str(self.folder), "ONEDNN_GRAPH_DUMP": "graph"}
+        once = ("--mode=P", "--fix-times-per-prb=1", "--expected-n-partitions=0")
+        outcome = run(*once, *arguments, plugin=True, cwd=self.folder, env=env)
+        self.assertEqual((outcome.status, outcome.err), (0, ""), outcome)
+        return sorted(self.folder.glob("graph-*-[0-9].json"))
+
+    def test_the_files_run_as_cases_and_say_who_executes(self) -> None:
+        owners = set()
+        for file in self.dump(*self.CASES):
+            selects = [op for op in operators(file) if op["kind"] == "Select"]
+            owner = selects[0]["attrs"]["backend"]["value"]
+            flags = (f"--owner={owner}", "--expected-n-partitions=0", f"--case={file}")
+            self.assertEqual(run(*flags, plugin=True).counts, (1, 1, 0, 0), f"{file}: {owner}")
+            owners.add(owner)
+        self.assertIn("maskwise", owners)
+
+    def test_they_are_those_of_onednn(self) -> None:
+        files = self.dump(*self.CASES)
+        self.assertGreaterEqual(len(files), 1 if SETUP.minor < 7 else len(self.CASES))
+        theirs = [operators(file) for file in self.folder.glob("graph-*-partitioning.json")]
+        if not theirs:
+            self.skipTest("this oneDNN was built without graph dumps")
+        for file in files:
+            ours = operators(file)
+            self.assertTrue(any(is_same_graph(ours, other) for other in theirs), ours)
+
+    def test_a_folder_that_is_missing_is_a_line(self) -> None:
+        missing = self.folder / "missing"
+        outcome = run(SELECT, plugin=True, env={"MASKWISE_DUMP": str(missing)})
+        self.assertEqual(outcome.status, 0)
+        self.assertRegex(outcome.err, rf"\Amaskwise,dump,{missing}/graph-\d+-0.json,No such file")
+
+
+def operators(file: Path) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads(file.read_text())["graph"]
+    return sorted(listed, key=lambda op: op["id"])
+
+
+def is_same_graph(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> bool:
+    """oneDNN adds attributes that have defaults; partitions merged by Maskwise have other ids."""
+    if len(ours) != len(theirs):
+        return False
+    for own, other in zip(ours, theirs, strict=True):
+        attributes = {n: v for n, v in own["attrs"].items() if n not in ("backend", "partition_id")}
+        if attributes != {name: other["attrs"].get(name) for name in attributes}:
+            return False
+        if any(own[part] != other[part] for part in ("id", "name", "kind", "inputs", "outputs")):
+            return False
+    return True
 
 
 class Faults(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include "onednn/library/real_library.hpp"
 #include "onednn/library/real_partition.hpp"
 #include "onednn/partition/claim_partition.hpp"
+#include "onednn/partition/dump.hpp"
 #include "onednn/partition/merged_partitions.hpp"
 #include "onednn/record/tables.hpp"
 
@@ -36,6 +37,24 @@ void note_select(abi::graph graph, graph_record& record) {
     int applies_to_int = 0;
     real_graph_get_fpmath_mode(graph, &record.settings.fpmath_mode, &applies_to_int);
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
+}
+
+// If the client asks for more partitions than there are, it gets hollow objects for the rest, which
+// must not be read. So the real count bounds the loop.
+abi::status get_claimed(abi::graph graph, const graph_record* record, std::size_t num,
+                        abi::partition* partitions) {
+    if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
+        return get_listed_partitions(graph, *record, num, partitions);
+    const auto status = real_graph_get_partitions(graph, num, partitions);
+    if (status != abi::success) return status;
+    if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
+        return status;
+    const std::size_t count = std::min(num, partition_count(graph));
+    const auto claimed = guarded([&] {
+        for (std::size_t i = 0; i < count; ++i) claim_partition(*record, partitions[i]);
+    });
+    if (claimed != abi::success) destroy({partitions, num});
+    return claimed;
 }
 
 } // namespace
@@ -104,23 +123,15 @@ abi::status dnnl_graph_graph_get_partition_num(abi::const_graph graph, std::size
     return status;
 }
 
-// If the client asks for more partitions than there are, it gets hollow objects for the rest, which
-// must not be read. So the real count bounds the loop.
 abi::status dnnl_graph_graph_get_partitions(abi::graph graph, std::size_t num,
                                             abi::partition* partitions) {
     const auto* const record = tables().graphs.find(graph);
-    if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
-        return get_listed_partitions(graph, *record, num, partitions);
-    const auto status = real_graph_get_partitions(graph, num, partitions);
-    if (status != abi::success) return status;
-    if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
-        return status;
-    const std::size_t count = std::min(num, partition_count(graph));
-    const auto claimed = guarded([&] {
-        for (std::size_t i = 0; i < count; ++i) claim_partition(*record, partitions[i]);
-    });
-    if (claimed != abi::success) destroy({partitions, num});
-    return claimed;
+    const auto status = get_claimed(graph, record, num, partitions);
+    if (status != abi::success || record == nullptr || !dump_is_wanted(*record)) return status;
+    const std::size_t count =
+        record->listed.empty() ? partition_count(graph) : record->listed.size();
+    guarded([&] { dump_graph(*record, {partitions, std::min(num, count)}); });
+    return status;
 }
 
 } // namespace maskwise::onednn

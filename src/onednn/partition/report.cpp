@@ -4,6 +4,8 @@
 #include "onednn/library/guard.hpp"
 #include "onednn/library/real_library.hpp"
 #include "onednn/record/client_settings.hpp"
+#include "onednn/record/names.hpp"
+#include "onednn/record/translate.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -11,16 +13,6 @@
 
 namespace maskwise::onednn {
 namespace {
-
-// By oneDNN's numbers. A number that a newer oneDNN adds gets the name `otherwise`.
-template <std::size_t Count>
-const char* name_of(const char* const (&names)[Count], int number, const char* otherwise) {
-    const auto index = static_cast<std::size_t>(number);
-    return index < Count ? names[index] : otherwise;
-}
-
-constexpr const char* property_names[] = {"undef", "variable", "constant", "host_scalar"};
-constexpr const char* fpmath_names[] = {"strict", "bf16", "f16", "any", "tf32"};
 
 // A 0-D tensor has no numbers to print. oneDNN prints what is in memory there.
 std::string join(const dims& values, char separator) {
@@ -36,10 +28,10 @@ void append_tensors(std::string& text, const char* role, const tensor_list& tens
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const logical_tensor& tensor = tensors[i];
         if (text.back() != ',') text += ' ';
-        text += role + std::to_string(i) + '_' + type_name(tensor) + ':' +
+        text += role + std::to_string(i) + '_' + data_type_name(to_abi(tensor).data_type) + ':' +
                 std::to_string(tensor.id) +
-                ":strided:" + name_of(property_names, static_cast<int>(tensor.property), "undef") +
-                ':' + join(tensor.extents, 'x') + ':' + join(tensor.strides_elems, 's');
+                ":strided:" + property_name(static_cast<int>(tensor.property)) + ':' +
+                join(tensor.extents, 'x') + ':' + join(tensor.strides_elems, 's');
     }
 }
 
@@ -55,7 +47,7 @@ void print_onednn_line(const char* event, const executable& compiled, const char
     line += compiled.partition.names + ",,";
     append_tensors(line, "in", compiled.inputs());
     append_tensors(line, "out", compiled.outputs());
-    line += std::string(",fpm:") + name_of(fpmath_names, settings.fpmath_mode, "unknown");
+    line += std::string(",fpm:") + fpmath_name(settings.fpmath_mode);
     if (settings.fpmath_applies_to_int) line += ":true";
     if (real().at_least(3, 13))
         line += std::string(",scratchpad:") + scratchpad_owner +

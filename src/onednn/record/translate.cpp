@@ -154,13 +154,6 @@ const logical_tensor* find_by_id(const tensor_list& tensors, std::size_t id) {
     return tensor == tensors.end() ? nullptr : &*tensor;
 }
 
-// oneDNN writes s32 for i32.
-std::string type_name(const logical_tensor& tensor) {
-    std::string name(to_string(tensor.type));
-    if (name[0] == 'i') name[0] = 's';
-    return name;
-}
-
 graph::op translate(const op_record& record) {
     graph::op op;
     op.id = record.id;

@@ -22,9 +22,6 @@ abi::logical_tensor to_abi(const logical_tensor& tensor);
 // The first tensor of that id, or null.
 const logical_tensor* find_by_id(const tensor_list& tensors, std::size_t id);
 
-// oneDNN's name of the type, for verbose lines: "s32". "undef" for a type without a name here.
-std::string type_name(const logical_tensor& tensor);
-
 // A recorded operator in Maskwise's words; operators that the matcher does not tell apart are
 // `other`. A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
 graph::op translate(const op_record& record);
