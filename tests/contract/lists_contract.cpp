@@ -119,7 +119,7 @@ TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
     }
 }
 
-TEST_P(lists, a_result_among_the_inputs_is_not_where_it_is_written) {
+TEST_P(lists, a_result_in_the_input_list_is_not_the_output) {
     const auto of_another_shape = dense(made_.outputs[0].what.get_id(), {3});
     made_.inputs.insert(made_.inputs.begin(), {of_another_shape, std::vector<float>(128, 77.0F)});
     run(made_.partitions[0], made_.inputs, made_.outputs);
@@ -127,14 +127,14 @@ TEST_P(lists, a_result_among_the_inputs_is_not_where_it_is_written) {
     EXPECT_EQ(made_.inputs[0].memory, std::vector<float>(128, 77.0F));
 }
 
-TEST_P(lists, what_is_not_used_may_be_left_out_at_execution) {
+TEST_P(lists, unused_tensors_may_be_left_out_at_execution) {
     made_.inputs.push_back(filled(dense(further, shape), 77));
     made_.outputs.push_back(filled(dense(further + 1, shape), 77));
     run(made_.partitions[0], made_.inputs, made_.outputs, 1, 1);
     expect_result();
 }
 
-TEST_P(lists, what_is_used_must_be_there) {
+TEST_P(lists, used_tensors_must_be_present) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone reads behind the list";
     for (const std::size_t left_out : {0U, 1U})
         EXPECT_EQ(status_of([&] {

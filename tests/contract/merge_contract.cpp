@@ -171,7 +171,7 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
 }
 
 // The scores and the result may share memory: the client is told so, and it is true.
-TEST(merge, runs_in_place_where_it_says_so) {
+TEST(merge, runs_in_place_if_it_reports_so) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = scale_select_soft_max();
     const auto inputs = merged[0].get_input_ports();

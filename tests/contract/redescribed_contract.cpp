@@ -134,7 +134,7 @@ void expect_open_output(const extents& now, const extents& given, const extents&
     }
 }
 
-TEST_F(redescribed, an_open_output_has_the_usual_stride_where_its_extent_is_1) {
+TEST_F(redescribed, an_open_output_has_the_dense_stride_for_an_extent_of_1) {
     if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN's own choice may be another";
     expect_open_output({1, 2, 5, 3}, {1, 5, 1, 10}, {30, 5, 1, 10});
     expect_open_output({16, 2, 1}, {2, 1, 32}, {2, 1, 1});
@@ -225,7 +225,7 @@ TEST_F(redescribed, a_list_may_name_other_outputs) {
 }
 
 // 64 products of 0 and 1 are 0; the tensor that the client lists under the same id is full of 77.
-TEST_F(redescribed, what_the_partition_makes_is_not_read_from_the_list) {
+TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
     const extents q{1, 1, 8, 4}, k{1, 1, 4, 8}, s{1, 1, 8, 8};
     const auto partitions = partitions_of(
         {make(9, kind::MatMul, {dense(20, q), dense(21, k)}, dense(0, s)),
@@ -345,7 +345,7 @@ bool is_compiled(const partition& each) {
 
 // oneDNN throws on a part of it, but compiles the whole if it has bf16. Objects that it threw on
 // must outlive its cache's entry.
-TEST_F(redescribed, what_onednn_throws_on_stays_as_its_cache_knows_it) {
+TEST_F(redescribed, objects_that_onednn_throws_on_outlive_its_cache_entry) {
     static auto& kept = *new std::vector<std::vector<partition>>;
     const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();
     for (int round = 0; round < 2; ++round)

@@ -83,7 +83,7 @@ TEST_P(bytes_touched, a_mask_that_is_all_true_leaves_src_1_alone) {
     EXPECT_EQ(run({rows, columns}, none).src_0, pages_of_rows(none));
 }
 
-TEST_P(bytes_touched, in_place_writes_only_what_changes) {
+TEST_P(bytes_touched, in_place_writes_only_changed_lines) {
     EXPECT_EQ(run({rows, columns}, even, 1).dst, pages_of_rows(even));
     EXPECT_EQ(run({rows, columns}, even, 0).dst, pages_of_rows(odd));
     EXPECT_EQ(run({rows, columns}, none, 1).dst, pages_of_rows(none));
@@ -121,7 +121,7 @@ void count_tile(const select_tile& tile) {
     if (last > counted.highest_cond) counted.highest_cond = last;
 }
 
-TEST(work, a_broadcast_mask_is_read_where_it_lies_and_each_element_is_done_once) {
+TEST(work, a_broadcast_mask_is_read_in_place_and_each_element_runs_once) {
     const tensor_desc values = dense_desc(data_type::f32, {4, 6, 128, 256});
     for (const dims& shape : {dims{128, 256}, dims{4, 1, 1, 256}, dims{4, 6, 128, 1}, dims{}}) {
         const tensor_desc mask = dense_desc(data_type::boolean, shape);

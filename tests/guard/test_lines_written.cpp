@@ -14,7 +14,7 @@
 namespace maskwise::guard {
 namespace {
 
-TEST(written_bytes, are_those_of_the_lines_that_are_stored_to_changed_or_not) {
+TEST(written_bytes, count_all_stored_lines_even_unchanged_ones) {
     watched_buffer buffer(2 * watched_buffer::page_bytes());
     const auto bytes = static_cast<std::int64_t>(2 * watched_buffer::page_bytes());
     auto* const at = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
@@ -32,7 +32,7 @@ TEST(written_bytes, are_those_of_the_lines_that_are_stored_to_changed_or_not) {
 class lines_written : public testing::TestWithParam<std::tuple<isa, int>> {};
 
 // The scalar kernels know no blocks.
-TEST_P(lines_written, in_place_are_those_of_blocks_that_change) {
+TEST_P(lines_written, in_place_are_the_lines_of_changed_blocks) {
     constexpr std::int64_t blocks = 64;
     const auto [target, in_place] = GetParam();
     for (const data_type type : {data_type::i8, data_type::f16, data_type::f32, data_type::i64}) {

@@ -84,7 +84,7 @@ void expect_product(const kernel_table& table, generator& random) {
     });
 }
 
-TEST(pair_products, are_those_of_the_instruction) {
+TEST(pair_products, match_the_instruction) {
     const auto supported = supported_isas(native_cpu());
     generator random(base_seed());
     int tables = 0;

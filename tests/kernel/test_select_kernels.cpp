@@ -138,7 +138,7 @@ class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {
 
 // Elements are anywhere in each source's row. Elements that cond does not select are past the last
 // page.
-TEST_P(pick_kernels, read_what_is_selected_where_it_lies) {
+TEST_P(pick_kernels, read_selected_elements_in_place) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);
     generator random(base_seed() + 2);

@@ -129,7 +129,7 @@ void expect_product(const attention_kernels& kernels, generator& random) {
     });
 }
 
-TEST(tile_products, are_those_of_the_instruction) {
+TEST(tile_products, match_the_instruction) {
     ASSERT_FALSE(tile_tables().empty());
     generator random(base_seed());
     for (const kernel_table* table : tile_tables())
@@ -142,7 +142,7 @@ TEST(tile_products, are_those_of_the_instruction) {
 #if defined(__x86_64__)
 
 // The real instructions, if the CPU has them.
-TEST(tile_products, are_those_of_the_instructions_that_trap) {
+TEST(tile_products, match_the_trapped_instructions) {
     const auto supported = supported_isas(native_cpu());
     if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512, and no AMX";
     const auto tables = kernel_tables();

@@ -83,7 +83,7 @@ TEST(numbers, round_to_nearest_even_and_saturate) {
     EXPECT_EQ(round(data_type::u8, 2.5), 2);
 }
 
-TEST(buffers, show_every_write_beside_the_elements) {
+TEST(buffers, show_every_write_outside_the_elements) {
     test::guarded_buffer buffer(100, test::guarded_buffer::edge::back);
     buffer.bytes()[99] = std::byte{1};
     EXPECT_TRUE(buffer.intact());

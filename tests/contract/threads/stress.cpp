@@ -108,7 +108,7 @@ TEST(stress, one_compiled_partition_for_all) {
 }
 
 // Half of the threads create and destroy entries of the handle table next to the one in use.
-TEST(stress, handles_come_and_go_beside_executions) {
+TEST(stress, handles_come_and_go_during_executions) {
     const job shared(64);
     EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
                   if (step / rounds % 2 == 0) return shared.runs_right(stream);
@@ -119,7 +119,7 @@ TEST(stress, handles_come_and_go_beside_executions) {
 }
 
 #ifdef MASKWISE_STRESS_WITH_TBB
-TEST(stress, callers_with_arenas_of_their_own) {
+TEST(stress, callers_with_separate_arenas) {
     const job shared(700);
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 2);
     EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
@@ -131,7 +131,7 @@ TEST(stress, callers_with_arenas_of_their_own) {
 #endif
 
 // Other threads are changing Maskwise's tables when the child is forked.
-TEST(stress, the_child_of_a_fork_beside_building_threads_builds) {
+TEST(stress, a_child_builds_after_a_fork_during_builds) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "the sanitizer's own memory does not survive such a fork";
 #endif

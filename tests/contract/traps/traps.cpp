@@ -233,7 +233,7 @@ TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
 
 // 12: what callbacks of the client throw still reaches the client through the plugin. What oneDNN
 // throws is a status of Maskwise's: compile/cond_* of the transcripts.
-TEST(traps_of_callbacks, trap_12_what_the_client_throws_reaches_it) {
+TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
     if (is_sycl()) GTEST_SKIP() << "SYCL builds refuse allocators of host functions";
     if (library().minor < 3) GTEST_SKIP() << "oneDNN 3.2 alone does not let it through";
     EXPECT_TRUE(a_throwing_allocator_reaches_the_client());
@@ -350,7 +350,7 @@ TEST_F(traps, one_libtbb) {
 #endif
 }
 
-TEST_F(traps, a_handle_is_what_was_compiled_last) {
+TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
     if (!plugin_expected()) GTEST_SKIP() << "what oneDNN makes of this is its own";
     const auto handle = make_compiled(partition.get());
     for (const std::int64_t rows : {3, 9}) {

@@ -48,7 +48,7 @@ TEST(api, dst_is_laid_out_by_the_caller) {
     EXPECT_EQ(dst, (std::vector<std::uint16_t>{1, 4, 2, 5, 3, 6}));
 }
 
-TEST(api, refusals_are_classes_of_their_own) {
+TEST(api, refusals_have_their_exception_classes) {
     const tensor_desc cond{boolean, {3}}, source{f32, {3}};
     expect_refusal<argument_error>({"onednn::Select", "src_0", "f64"}, [&] {
         compile(dialect::onednn_select, {.cond = cond, .src_0 = {f64, {3}}, .src_1 = {f64, {3}}});

@@ -31,7 +31,7 @@ concept takes_positions = requires(const Plan& of, const void* in, void* out) {
 };
 static_assert(!takes_positions<plan>);
 
-TEST(contract, version_is_that_of_header_build_and_library) {
+TEST(contract, version_of_header_build_and_library_agree) {
     const std::string header = std::to_string(MASKWISE_VERSION_MAJOR) + '.' +
                                std::to_string(MASKWISE_VERSION_MINOR) + '.' +
                                std::to_string(MASKWISE_VERSION_PATCH);
@@ -132,7 +132,7 @@ TEST(contract, further_executions_of_attention_allocate_nothing) {
     }
 }
 
-TEST(contract, infer_dst_says_what_the_plan_of_attention_has) {
+TEST(contract, infer_dst_matches_the_plan_of_attention) {
     attention_desc desc;
     desc.query = {bf16, {4, 8, 5, 16}};
     desc.key = {bf16, {2, 7, 16}};

@@ -99,7 +99,7 @@ TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
                  {GetParam().name, "f16", "expected f32"});
 }
 
-TEST_P(dialects, refuse_a_number_of_types_that_is_none) {
+TEST_P(dialects, refuse_an_unknown_data_type) {
     const tensor_desc cond{boolean, {2}}, none{undef, {2}};
     EXPECT_THROW(compile(GetParam().form, {.cond = cond, .src_0 = none, .src_1 = none}),
                  argument_error);
@@ -252,7 +252,7 @@ TEST(onnx_where, has_no_attribute) {
                  {"onnx::Where-16 has no attribute auto_broadcast: given is none, expected numpy"});
 }
 
-TEST(auto_broadcast, expands_where_nobody_says_more) {
+TEST(auto_broadcast, expands_by_default) {
     EXPECT_EQ(auto_broadcast(), auto_broadcast::numpy);
     for (const auto& each : definitions)
         EXPECT_EQ(infer(each.form, {}, {3}, {}, auto_broadcast()), (dims{3})) << each.name;

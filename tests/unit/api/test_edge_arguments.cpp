@@ -231,7 +231,7 @@ const mask_rules each_rule[] = {
     {.documents = {{{0, 5, 0, 4}}}},
 };
 
-TEST(edge_arguments, a_written_mask_names_what_it_cannot_be) {
+TEST(edge_arguments, a_written_mask_names_wrong_arguments) {
     std::vector<std::byte> bytes(64, std::byte{9});
     std::byte* const to = bytes.data() + 32;
     for (const mask_rules& rules : each_rule) {

@@ -68,7 +68,7 @@ TEST_P(attention_test, takes_every_depth) {
 }
 
 // Every key tile raises the maximum by more than f32's exponential spans.
-TEST_P(attention_test, brings_what_it_has_so_far_to_a_new_maximum) {
+TEST_P(attention_test, rescales_its_sums_to_a_new_maximum) {
     for (const double step : {1.0, 30.0, 200.0}) {
         attention_case what = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
         std::vector<double> keys;

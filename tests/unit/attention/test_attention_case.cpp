@@ -29,7 +29,7 @@ TEST(attention_case, is_right_where_nothing_is_wrong) {
     EXPECT_EQ(test::compare(what, wanted, before), "");
 }
 
-TEST(attention_case, tells_what_is_wrong) {
+TEST(attention_case, describes_the_fault) {
     attention_case what = right_case();
     const test::output_memory before = test::copy_outputs(what);
     const test::wanted_attention wanted = test::expected(what);
@@ -45,7 +45,7 @@ TEST(attention_case, tells_what_is_wrong) {
     EXPECT_EQ(test::compare(what, wanted, before), " bytes around dst were written");
 }
 
-TEST(attention_case, expects_what_can_be_worked_out_by_hand) {
+TEST(attention_case, expects_results_computed_by_hand) {
     attention_case what = test::plain_case({2, 2, 1}, {2, 2, 1}, {2, 2, 1}, 1);
     what.query.fill({0, 1, 0, 1});
     what.key.fill({0, std::log(3.0), 0, 0});

@@ -106,7 +106,7 @@ TEST(attention_threads, any_number_may_execute_one_plan) {
     expect_shareable({2, 1, 16}, {2, 3000, 16});
 }
 
-TEST(attention_threads, passes_on_what_the_loop_throws) {
+TEST(attention_threads, passes_on_exceptions_of_the_loop) {
     const attention_case what = test::plain_case({8, 64, 16}, {8, 64, 16}, {8, 64, 16}, 6);
     const parallel_loop failing{2, [](std::int64_t, const std::function<void(std::int64_t)>&) {
                                     throw std::runtime_error("no threads today");
@@ -204,7 +204,7 @@ TEST(attention_errors, an_unknown_number_is_named) {
     expect_refused(order, "78");
 }
 
-TEST(attention_text, says_what_is_computed) {
+TEST(attention_text, describes_the_computation) {
     attention_desc desc = small_desc();
     desc.causal = causal_boundary::bottom_right;
     const attention_plan plan = compile(desc);
@@ -213,7 +213,7 @@ TEST(attention_text, says_what_is_computed) {
     EXPECT_EQ(plan.dst().extents, (dims{2, 8, 4}));
 }
 
-TEST(attention_text, names_what_is_there_and_nothing_else) {
+TEST(attention_text, names_only_present_operands) {
     attention_desc desc = small_desc();
     const auto text = [&desc] {
         const attention_plan plan = compile(desc);

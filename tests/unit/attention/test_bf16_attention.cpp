@@ -63,7 +63,7 @@ TEST_P(bf16_attention, takes_every_even_depth) {
         check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}));
 }
 
-TEST_P(bf16_attention, takes_keys_that_lie_turned) {
+TEST_P(bf16_attention, takes_transposed_keys) {
     for (const std::int64_t depth : {2, 30, 32, 34, 64})
         for (const std::int64_t keys : {1, 16, 63, 65, 130})
             check(bf16_case({2, 33, depth}, {2, keys, depth}, {2, keys, 16}, test::layout::turned));

@@ -192,7 +192,7 @@ TEST(division, workers_compute_each_kept_tile_once) {
     }
 }
 
-TEST(division, heads_are_alike_where_none_has_a_mask_of_its_own) {
+TEST(division, heads_are_alike_without_separate_masks) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 6, 128, 8}};
     const auto alike = [&](bool has_rules) {

@@ -84,7 +84,7 @@ TEST(mask_map, finds_kept_masked_and_mixed_tiles) {
         }
 }
 
-TEST(mask_map, looks_once_at_what_heads_share) {
+TEST(mask_map, scans_a_shared_mask_once) {
     const mask_layout layout =
         make_mask_layout(mask_kind::true_keeps, {8, 12}, 100, 100, {0, 0, 100, 1}, 64, 64);
     EXPECT_EQ(layout.tiles(), 4);
@@ -117,7 +117,7 @@ tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
 }
 
 // Around the first number that masks, and around -infinity.
-TEST(mask_map, knows_what_a_bias_masks) {
+TEST(mask_map, classifies_tiles_of_a_bias) {
     using u16 = std::uint16_t;
     constexpr u16 bf16_masks[] = {0xF14A, 0xFF7F, 0xFF80}, f16_masks[] = {0xFBFF, 0xFC00};
     constexpr u16 bf16_adds[] = {0xF149, 0xFF81, 0x7F80, 0x0000, 0xBF80};

@@ -117,7 +117,7 @@ TEST(mask_rules, overflow_nowhere) {
     }
 }
 
-TEST(mask_rules, refuse_what_they_cannot_mean) {
+TEST(mask_rules, refuse_contradictions) {
     const auto reason = [](const mask_rules& rules) {
         return test::refusal<argument_error>([&] { check_rules(rules, 3); });
     };

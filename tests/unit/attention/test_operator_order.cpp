@@ -76,7 +76,7 @@ void run(const attention_case& what, const kernel_table* target, float divisor) 
 
 // A weight may be so near the middle of two numbers that the exponential's error decides; hence one
 // in 1024.
-TEST_P(operator_order, rounds_weights_behind_their_division) {
+TEST_P(operator_order, rounds_weights_after_their_division) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
         for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16}) {

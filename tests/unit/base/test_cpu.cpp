@@ -35,7 +35,7 @@ constexpr std::uint32_t bits(std::initializer_list<int> set) {
 
 #if defined(__aarch64__)
 
-TEST(supported_isas, finds_what_the_system_tells_of_an_arm_cpu) {
+TEST(supported_isas, reads_the_hwcaps_of_an_arm_cpu) {
     fake_cpu cpu;
     EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
     cpu.capabilities = bits({22}); // SVE; the kernels may use AES besides NEON
@@ -186,7 +186,7 @@ TEST(choose_isa, takes_products_of_bf16_on_arm_only_where_they_are_asked_for) {
     EXPECT_THROW(choose_isa({isa::scalar, isa::neon}, "neon_bf16", ""), argument_error);
 }
 
-TEST(choose_isa, refuses_what_is_unknown_or_not_there) {
+TEST(choose_isa, refuses_unknown_and_unsupported_sets) {
     EXPECT_THROW(choose_isa(all_x86, "avx1024", ""), argument_error);
     EXPECT_THROW(choose_isa(all_x86, "AVX2", ""), argument_error);
     EXPECT_THROW(choose_isa({isa::scalar, isa::sse4}, "avx512", ""), argument_error);
@@ -213,7 +213,7 @@ cpu_reader::registers cache_leaf(std::uint32_t type, std::uint32_t level, std::u
             kilobytes * 1024 / ways / line - 1, 0};
 }
 
-TEST(read_caches, divides_what_is_shared) {
+TEST(read_caches, divides_shared_caches) {
     fake_cpu cpu;
     cpu.leaves[{4, 0}] = cache_leaf(1, 1, 32, 2);
     cpu.leaves[{4, 1}] = cache_leaf(2, 1, 64, 2); // instructions

@@ -57,7 +57,7 @@ TEST(scratch_pool, caches_the_last_that_was_given_back) {
     EXPECT_EQ(alive, 0);
 }
 
-TEST(scratch_pool, caches_as_many_as_it_was_made_for) {
+TEST(scratch_pool, caches_up_to_its_capacity) {
     int alive = 0;
     {
         scratch_pool<counted> pool(2);

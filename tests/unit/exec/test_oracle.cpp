@@ -105,7 +105,7 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
 
 // Frames of a signal. In whole tiles, a frame continues where the previous one ends, so they are
 // read in place. In tiles at the frames' ends they are packed.
-TEST_P(oracle, frames_as_far_apart_as_tiles_are_long) {
+TEST_P(oracle, frames_one_tile_apart) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,
                        {nullptr, extents, {1, 891}},

@@ -101,7 +101,7 @@ TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
 }
 
 // A thread is woken for 1 MiB, of two tiles or more; each gets four parts.
-TEST(choose_parts, wakes_threads_for_what_is_worth_it) {
+TEST(choose_parts, wakes_threads_only_for_enough_work) {
     const auto on = [](int count, std::int64_t bytes, std::int64_t tiles) {
         const parallel_loop loop{count, [](std::int64_t, const auto&) {}};
         return choose_parts(bytes, parallel_from_bytes, tiles, &loop);

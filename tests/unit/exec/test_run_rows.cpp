@@ -362,7 +362,7 @@ TEST_P(run_rows_test, quantizes) {
 
 // Pieces of a row that is cut, the last of another length, in place and on threads: each element
 // once.
-TEST_P(run_rows_test, cuts_what_lies_in_one_piece) {
+TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
             {count}, {{combine(row_operator::add, 0), combine(row_operator::multiply, 1)}});
@@ -380,7 +380,7 @@ TEST_P(run_rows_test, cuts_what_lies_in_one_piece) {
 }
 
 // Layouts and broadcasts that no row of the last dimension has.
-TEST_P(run_rows_test, walks_what_is_dense_in_another_order) {
+TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
     const dims shape{3, 5, 7};
     row_desc desc;
     desc.scores = desc.result = {data_type::f32, shape, {4, 12 * 7, 12}}; // the first is innermost

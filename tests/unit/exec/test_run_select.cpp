@@ -77,7 +77,7 @@ parallel_loop backwards(int threads, std::int64_t& calls) {
             }};
 }
 
-TEST(run_select, a_loop_of_the_callers_runs_the_parts_without_allocating) {
+TEST(run_select, the_callers_loop_runs_parts_without_allocating) {
     const auto plan = make_select_plan(dense({1, 1 << 19}, {2, 1 << 19}));
     select_buffers buffers(1 << 20);
     std::copy_n(buffers.cond.begin(), 1 << 19, buffers.cond.begin() + (1 << 19));
@@ -91,7 +91,7 @@ TEST(run_select, a_loop_of_the_callers_runs_the_parts_without_allocating) {
     EXPECT_TRUE(buffers.is_right());
 }
 
-TEST(run_select, a_loop_may_run_every_part_on_a_thread_of_its_own) {
+TEST(run_select, a_loop_may_run_every_part_on_a_separate_thread) {
     const auto plan = make_select_plan(dense({1 << 20}, {1 << 20}));
     const parallel_loop loop{4, [](std::int64_t count, const auto& body) {
                                  std::vector<std::jthread> threads;

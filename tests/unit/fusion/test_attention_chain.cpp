@@ -38,7 +38,7 @@ TEST(attention_chain, is_a_chain_between_two_products) {
     EXPECT_TRUE(find(with_products(causal())));
 }
 
-TEST(attention_chain, knows_which_way_matrices_lie) {
+TEST(attention_chain, follows_transposed_matrices) {
     partition other = with_products(attention());
     other.at(1).transpose_a = other.at(1).transpose_b = other.at(6).transpose_b = true;
     const auto found = find(other);
@@ -48,7 +48,7 @@ TEST(attention_chain, knows_which_way_matrices_lie) {
     EXPECT_EQ(found->value.order, turned);
 }
 
-TEST(attention_chain, follows_what_moves_its_inputs) {
+TEST(attention_chain, follows_transposes_of_its_inputs) {
     partition moved = with_products(attention());
     op transpose = make(7, op_kind::static_transpose, {tensor(50)}, key);
     transpose.order = {1, 3, 0, 2};
@@ -67,7 +67,7 @@ TEST(attention_chain, follows_what_moves_its_inputs) {
     EXPECT_FALSE(find(moved));
 }
 
-TEST(attention_chain, follows_what_moves_its_result) {
+TEST(attention_chain, follows_transposes_of_its_result) {
     partition moved = with_products(attention());
     const std::size_t rank = find(moved)->order.size();
     op transpose = make(7, op_kind::static_transpose, {tensor(result)}, 50);
@@ -178,7 +178,7 @@ TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
 }
 
 // GPT divides and adds a bias after the Select, which changes the fill, too.
-TEST(attention_form, changes_the_fill_behind_a_select) {
+TEST(attention_form, applies_later_factors_to_the_fill) {
     row_chain chain;
     chain.steps = {row_select{row_operator::select_kept, 0, 1},
                    row_combine{row_operator::divide, 2}, row_combine{row_operator::add, 3}};

@@ -32,7 +32,7 @@ std::vector<std::size_t> ids_of(const merged_chain& chain) {
     return ids;
 }
 
-TEST(merged_chain, is_made_of_what_stands_alone) {
+TEST(merged_chain, merges_single_operators) {
     const auto found = merged(middle(false));
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 3, 4, 5}));
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         smaller_merge{"select_without_broadcast", forbid_broadcast(3), no_merge}),
     [](const auto& chosen) { return std::string(chosen.param.name); });
 
-TEST(merged_chain, keeps_away_from_what_is_no_partition_alone) {
+TEST(merged_chain, leaves_operators_of_larger_partitions) {
     for (const std::size_t alone : {3U, 5U})
         EXPECT_TRUE(merged(middle(false), [&](std::size_t id) { return id == alone; }).empty());
     const auto found = merged(middle(false), [](std::size_t id) { return id != 2; });

@@ -32,7 +32,7 @@ TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
     EXPECT_EQ(chain.op_ids.size(), 4U);
 }
 
-TEST(row_chain, knows_which_source_the_scores_are) {
+TEST(row_chain, finds_the_source_with_the_scores) {
     partition made = attention();
     std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
     const row_chain chain = made.chain();
@@ -118,7 +118,7 @@ TEST(row_chain, leaves_a_soft_max_along_another_axis) {
     EXPECT_EQ(made.chain().result, added);
 }
 
-TEST(row_chain, makes_statistics_that_somebody_uses) {
+TEST(row_chain, computes_statistics_with_a_reader) {
     partition made = attention();
     made.at(5).outputs.push_back(tensor(statistics));
     EXPECT_FALSE(made.chain().statistics);
@@ -269,7 +269,7 @@ TEST(row_chain, takes_one_number_for_the_boundary) {
 
 class near_misses_above : public testing::TestWithParam<near_miss> {};
 
-TEST_P(near_misses_above, begin_behind_the_scale) {
+TEST_P(near_misses_above, begin_after_the_scale) {
     partition made = attention();
     GetParam().spoil(made);
     EXPECT_EQ(made.chain().scores, scaled);

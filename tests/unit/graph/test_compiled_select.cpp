@@ -57,7 +57,7 @@ TEST(can_claim, wants_the_types_of_the_schema) {
     EXPECT_TRUE(test::has(reason_against(made), {"dst is f16"}));
 }
 
-TEST(types_fit_schema, looks_at_what_is_given_to_compile) {
+TEST(types_fit_schema, checks_the_tensors_of_compile) {
     const op made = select();
     auto inputs = made.inputs;
     EXPECT_TRUE(types_fit_schema(made, inputs, made.outputs));
@@ -111,7 +111,7 @@ TEST(to_desc, counts_strides_in_bytes) {
     EXPECT_EQ(to_desc(rows).strides_bytes, (dims{14, 2}));
 }
 
-TEST(to_desc, refuses_what_no_engine_can_read) {
+TEST(to_desc, refuses_unreadable_tensors) {
     const auto refusal = [](const auto& change) {
         logical_tensor made = dense(4, data_type::f32, {2, 3});
         change(made);

@@ -24,7 +24,7 @@ TEST(graph_index, knows_makers_and_users) {
     EXPECT_TRUE(index.users(4).empty());
 }
 
-TEST(graph_index, tells_who_alone_uses_a_value) {
+TEST(graph_index, finds_the_only_reader_of_a_value) {
     const graph_index index(ops);
     EXPECT_EQ(index.only_user(1), ops.data());
     EXPECT_EQ(index.only_user(2), nullptr);

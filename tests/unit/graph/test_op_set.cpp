@@ -22,7 +22,7 @@ id_list ids_of(const std::vector<logical_tensor>& tensors) {
     return ids;
 }
 
-TEST(op_set, tells_what_is_made_from_what_is_read) {
+TEST(op_set, separates_results_from_inputs) {
     const auto ops = attention().ops;
     EXPECT_TRUE(makes(ops, weights));
     EXPECT_FALSE(makes(ops, query));
@@ -44,7 +44,7 @@ TEST(division, cuts_attention_at_its_chain) {
 }
 
 // 1 makes the scores from 5's value; 6 reads that value, too, and 7 has nothing to do with them.
-TEST(division, what_the_scores_need_comes_before_and_the_rest_after) {
+TEST(division, puts_producers_of_the_scores_before_and_the_rest_after) {
     const std::vector<op> ops{make(5, op_kind::tanh, {tensor(50)}, 51),
                               make(1, op_kind::other, {tensor(51)}, 52),
                               make(7, op_kind::tanh, {tensor(53)}, 54),
@@ -68,7 +68,7 @@ TEST(topological_order, keeps_a_list_that_is_in_order) {
     EXPECT_EQ(topological_order(nodes), (id_list{0, 1, 2, 3}));
 }
 
-TEST(topological_order, puts_makers_before_users_and_the_earliest_first) {
+TEST(topological_order, puts_producers_first_in_the_given_order) {
     const std::vector<node_ports> nodes{{{3, 8}, {9}}, {{2}, {3}}, {{7}, {8}}, {{1}, {2}}};
     EXPECT_EQ(topological_order(nodes), (id_list{2, 3, 1, 0}));
 }

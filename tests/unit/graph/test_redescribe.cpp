@@ -39,7 +39,7 @@ TEST(redescribe, is_nothing_where_nothing_changed) {
     EXPECT_FALSE(compiled_with(recorded));
 }
 
-TEST(redescribe, infers_the_shapes_of_what_was_given) {
+TEST(redescribe, infers_shapes_from_those_of_compile) {
     const auto now =
         compiled_with({typed(10, data_type::f32, {5, 8}), typed(11, data_type::f32, {5, 1})});
     ASSERT_TRUE(now);

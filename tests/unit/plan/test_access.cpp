@@ -62,7 +62,7 @@ TEST(access, keeps_offsets_of_some_tens_of_items) {
     EXPECT_EQ(gathered({{8, 100}, {4, 1000}, {2, 9000}, {7, 50000}}), (counts{32, 2, 7}));
 }
 
-TEST(access, tells_where_items_groups_and_blocks_lie) {
+TEST(access, computes_offsets_of_items_groups_and_blocks) {
     const operand_access access = access_of({{8, 100}, {4, 1000}, {2, 9000}, {3, 50000}});
     EXPECT_EQ(access.kind, access_kind::gather);
     EXPECT_EQ(access.layout.offsets[9], 1100);
@@ -93,7 +93,7 @@ TEST(access, repeats_elements_by_planes_where_copies_are_few) {
     EXPECT_EQ(access_of({{4, 0}, {40, 8}}).kind, access_kind::splat);
 }
 
-TEST(access, repeats_a_pattern_where_it_lies) {
+TEST(access, repeats_a_pattern_in_place) {
     const operand_access access = access_of({{6, 4}, {50, 0}});
     EXPECT_EQ(access.kind, access_kind::repeat);
     EXPECT_EQ(access.pattern_bytes, 6 * 4);
@@ -160,7 +160,7 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
 
 // 300 x 16 x 16 elements whose sources may be column-major: dense pieces of memory. The hardware
 // prefetches one such source by itself. A repeated pattern does not move, so it does not count.
-TEST(access, asks_for_what_is_transposed_beside_another) {
+TEST(access, prefetches_transposed_operands_packed_with_another) {
     const dims shape{300, 16, 16};
     const tensor_desc turned = strided(shape, {1024, 4, 64});
     const auto lines = [&](const tensor_desc& src_0) {

@@ -130,7 +130,7 @@ offsets lines_of(std::int32_t bytes) {
     return lines_of_pieces(1, 0, bytes);
 }
 
-TEST(lines_of_tile, are_all_lines_of_pieces_apart) {
+TEST(lines_of_tile, are_all_lines_of_separate_pieces) {
     EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
     EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // however it is walked
 }
@@ -141,7 +141,7 @@ TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
     EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
 }
 
-TEST(lines_of_tile, leave_to_the_hardware_what_it_foresees) {
+TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
     EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
     EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same to and fro
     EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines

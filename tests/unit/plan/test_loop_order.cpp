@@ -29,7 +29,7 @@ TEST(loop_order, is_that_of_dst) {
 }
 
 // An operand of more than 128 KB that is the same along a loop is not fetched again for it.
-TEST(loop_order, keeps_what_is_shared) {
+TEST(loop_order, keeps_shared_operands_in_cache) {
     const auto shared = [](std::int64_t bytes) {
         return order_of(nest_of({{bytes, {1, 4, 4, 4}}, {3, {0, 0, 4 * bytes, 4 * bytes}}}));
     };
@@ -38,7 +38,7 @@ TEST(loop_order, keeps_what_is_shared) {
 }
 
 // Loops inside the shared one count if the operand moves along them.
-TEST(loop_order, counts_what_lies_inside_the_shared_loop) {
+TEST(loop_order, counts_bytes_inside_the_shared_loop) {
     const auto order = [](std::int64_t cond_bytes) {
         return order_of(nest_of(
             {{1000, {1, 0, 0, 4}}, {200, {cond_bytes, 0, 0, 4000}}, {3, {0, 0, 0, 800000}}}));
@@ -58,7 +58,7 @@ TEST(loop_order, moves_the_loop_of_src_0_last) {
 }
 
 // An operand that is packed element by element is packed once for all tiles that share it.
-TEST(loop_order, keeps_what_is_packed) {
+TEST(loop_order, keeps_packed_operands) {
     const auto order = [](const per_operand<bool>& is_moved) {
         return order_of(
             nest_of({{100, {6, 4, 8, 4}}, {30, {0, 400, 0, 400}}, {3, {600, 0, 0, 12000}}}),
@@ -77,14 +77,14 @@ loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_t
                     {columns, rows_of_tile});
 }
 
-TEST(loop_order, goes_on_in_lines_that_the_tile_ends_in) {
+TEST(loop_order, continues_in_the_lines_in_which_the_tile_ends) {
     EXPECT_EQ(transposed(200, 1000, 127), (loops{0, 1}));
     EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // 512 bytes share few lines
     EXPECT_EQ(transposed(128, 257, 10), (loops{0, 1}));
     EXPECT_EQ(transposed(128, 256, 10), (loops{1, 0})); // 128 KB stay in L2
 }
 
-TEST(loop_order, goes_on_for_each_operand) {
+TEST(loop_order, continues_for_each_operand) {
     const auto order = [](const per_operand<std::int64_t>& inner,
                           const per_operand<std::int64_t>& outer) {
         return order_of(nest_of({{1000, inner}, {1000, outer}}), {1000, 10});
@@ -96,7 +96,7 @@ TEST(loop_order, goes_on_for_each_operand) {
 }
 
 // If the tile cuts two loops, the one with the shorter stride goes innermost; dst is decided last.
-TEST(loop_order, goes_on_where_memory_does) {
+TEST(loop_order, continues_along_memory) {
     const auto order = [](std::int64_t middle_bytes, std::int64_t outer_bytes) {
         return order_of(nest_of({{100, {0, 0, 40000, 4}},
                                  {100, {0, 0, middle_bytes, 400}},
@@ -112,7 +112,7 @@ TEST(loop_order, goes_on_where_memory_does) {
 }
 
 // The loop that the tile has whole does not go on.
-TEST(loop_order, goes_on_behind_rows_that_the_tile_has_whole) {
+TEST(loop_order, continues_after_whole_rows) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {1000, {100, 400, 400, 400}}}), {100, 1}),
               (loops{0, 1}));
 }

@@ -32,7 +32,7 @@ select_desc permuted() {
     return desc;
 }
 
-TEST(loop_nest, merges_what_is_one_loop) {
+TEST(loop_nest, merges_loops_that_form_one) {
     const dims big{16, 16, 256, 256};
     const loop_nest same = make_loop_nest(dense(data_type::f32, big, big, big, big));
     EXPECT_EQ(same.rank, 1);
@@ -50,7 +50,7 @@ TEST(loop_nest, has_no_loops_without_or_with_one_element) {
     EXPECT_EQ(make_loop_nest(dense(data_type::f32, {1}, {0, 4}, {4}, {0, 4})).elements, 0);
 }
 
-TEST(loop_nest, refuses_what_does_not_broadcast) {
+TEST(loop_nest, refuses_operands_that_do_not_broadcast) {
     EXPECT_THROW(make_loop_nest(dense(data_type::f32, {3}, {4}, {4}, {4})), shape_error);
     EXPECT_THROW(make_loop_nest(dense(data_type::f32, {4}, {2, 4}, {4}, {4})), shape_error);
 }
@@ -78,7 +78,7 @@ TEST(loop_nest, refuses_wrong_widths) {
     EXPECT_THROW(make_loop_nest(desc), argument_error);
 }
 
-TEST(loop_nest, says_which_width_it_expects) {
+TEST(loop_nest, names_the_expected_width) {
     select_desc desc = dense(data_type::f32, {4}, {4}, {4}, {4});
     desc.src_1 = dense_desc(data_type::bf16, {4});
     EXPECT_EQ(test::refusal<argument_error>([&] { make_loop_nest(desc); }),
@@ -130,7 +130,7 @@ TEST(plan, prints_one_line) {
     EXPECT_EQ(plan_of(dense(data_type::f32, {0}, {0}, {0}, {0})), "empty");
 }
 
-TEST(plan, flattens_short_rows_and_packs_what_does_not_run_along) {
+TEST(plan, flattens_short_rows_and_packs_other_operands) {
     const std::string text = plan_of(dense(data_type::f32, {2048, 1}, {2048, 3}, {3}, {2048, 3}));
     EXPECT_TRUE(test::has(
         text, {"box=512x3 tile=1x1536", "cond=transpose src_0=unit src_1=repeat dst=unit"}));
@@ -161,7 +161,7 @@ TEST(plan, names_ways_to_pack) {
 
 // Sources of 16 bytes whose elements are moved one by one are picked, unless one of them is
 // constant from row to row or consists of runs.
-TEST(plan, picks_wide_elements_that_lie_apart) {
+TEST(plan, picks_wide_separate_elements) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
         const auto width = static_cast<std::int64_t>(width_bytes(type));

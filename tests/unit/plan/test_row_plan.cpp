@@ -21,7 +21,7 @@ row_desc describe(const dims& shape) {
 }
 
 // The largest numbers of steps and operands, and one more.
-TEST(row_plan, has_room_for_so_many) {
+TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
     desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
     desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
@@ -45,7 +45,7 @@ TEST(row_plan, refuses_other_shapes) {
 }
 
 // Without SoftMax and causal mask, a row is the innermost loop after merging.
-TEST(row_plan, makes_rows_as_long_as_they_can_be) {
+TEST(row_plan, merges_loops_into_the_longest_rows) {
     const auto rows_of = [](const dims& operand, const dims& strides_bytes) {
         row_desc desc;
         desc.scores = desc.result = dense_desc(data_type::f32, {3, 2, 8});
@@ -90,7 +90,7 @@ TEST(row_plan, prints_one_line) {
 }
 
 // Sizes are the client's, and no machine has these.
-TEST(row_plan, refuses_what_64_bits_do_not_hold) {
+TEST(row_plan, refuses_sizes_beyond_64_bits) {
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     const auto make = [](const dims& shape, const dims& strides_bytes) {
         row_desc desc;
@@ -122,7 +122,7 @@ TEST(row_plan, quantizes_by_a_factor) {
     EXPECT_EQ(make_row_plan(desc, isa::scalar).zero_point, 3.0F);
 }
 
-TEST(row_plan, refuses_what_rows_cannot_be) {
+TEST(row_plan, refuses_unsupported_rows) {
     const auto refuses = [](const auto& change) {
         row_desc desc = describe({1, 2, 8});
         change(desc);

@@ -40,7 +40,7 @@ TEST(tiling, cuts_one_loop_in_even_chunks_of_whole_lines) {
     EXPECT_EQ(tile_of(10, 4), 10);
 }
 
-TEST(tiling, has_no_loops_where_the_nest_has_none) {
+TEST(tiling, has_no_loops_for_an_empty_nest) {
     const tiling tile = choose_tiling(nest_of({}));
     EXPECT_EQ(elements_of(tile.extent), 1);
     EXPECT_EQ(tile.row_loop, -1);
