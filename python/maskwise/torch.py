@@ -187,7 +187,7 @@ def _install_selects() -> None:
     """
     with _disable_current_modes(), torch.inference_mode():
         wanted = _selects()
-        is_installed = _core.install_torch_selects()
+        is_installed = _core.install_torch_selects(torch.backends.cpu.get_cpu_capability())
         is_right = is_installed and all(map(torch.equal, _selects(), wanted))
     if not is_right:
         _core.uninstall_torch_selects()

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <string>
 #include <string_view>
 
 namespace maskwise::python {
@@ -17,42 +18,67 @@ namespace {
 std::atomic<std::int64_t> least_elements{4096};
 std::atomic<std::int64_t> selects{0};
 
-// at::native::DispatchStub: its first member is the kernel that torch chose.
+// at::native::DispatchStub: its first member is the kernel that torch chose. PyTorch 2.8 to 2.10
+// leave it null and choose in each call, but call a kernel that is there.
 template <class Kernel>
 class dispatch_stub {
 public:
-    explicit dispatch_stub(const char* symbol) : symbol_(symbol) {}
+    // `kernels`: the start of the names of torch's kernels, which end in a capability's.
+    dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Whether torch has chosen its kernel.
-    bool find() {
+    // Whether torch's kernel is known. `capability` is what torch says of this CPU.
+    bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
         find_symbol(torch_library(), symbol_, place_);
         if (place_ == nullptr) return false;
-        Kernel chosen = place_->load();
+        before_ = place_->load();
+        const Kernel chosen = before_ != nullptr ? before_ : choose(capability);
         if (!is_torchs(chosen)) return false;
         torch_ = chosen;
         return true;
     }
-    void exchange(Kernel before, Kernel after) { place_->compare_exchange_strong(before, after); }
+    void replace(Kernel by) {
+        Kernel expected = before_;
+        place_->compare_exchange_strong(expected, by);
+    }
+    void restore(Kernel from) {
+        if (place_ != nullptr) place_->compare_exchange_strong(from, before_);
+    }
     Kernel torch() const { return torch_; }
 
 private:
+    // As torch does: without a kernel of AVX-512 that of AVX2. Null for a capability of other CPUs.
+    Kernel choose(std::string_view capability) const {
+        Kernel chosen = nullptr;
+        if (capability == "AVX512") chosen = kernel_of("6AVX512E");
+        if (chosen == nullptr && capability.starts_with("AVX")) chosen = kernel_of("4AVX2E");
+        return capability == "DEFAULT" ? kernel_of("7DEFAULTE") : chosen;
+    }
+    Kernel kernel_of(const char* end) const {
+        Kernel* place = nullptr;
+        find_symbol(torch_library(), (std::string(kernels_) + end).c_str(), place);
+        return place == nullptr ? nullptr : *place;
+    }
     static bool is_torchs(Kernel kernel) {
         Dl_info info;
         return kernel != nullptr && dladdr(reinterpret_cast<void*>(kernel), &info) != 0 &&
                std::string_view(info.dli_fname).find("libtorch_cpu") != std::string_view::npos;
     }
 
-    const char* symbol_;
+    const char *symbol_, *kernels_;
     std::atomic<Kernel>* place_ = nullptr;
-    Kernel torch_ = nullptr;
+    Kernel before_ = nullptr, torch_ = nullptr;
 };
 
 using where_kernel = void (*)(torch_iterator&);
 using fill_kernel = void (*)(torch_iterator&, const torch_scalar&);
 
-dispatch_stub<where_kernel> where_stub("_ZN2at6native12where_kernelE");
-dispatch_stub<fill_kernel> fill_stub("_ZN2at6native16masked_fill_stubE");
+dispatch_stub<where_kernel> where_stub("_ZN2at6native12where_kernelE",
+                                       "_ZN2at6native12DispatchStubIPFvRNS_14TensorIteratorEENS0_"
+                                       "34where_kernel_DECLARE_DISPATCH_typeEE");
+dispatch_stub<fill_kernel> fill_stub("_ZN2at6native16masked_fill_stubE",
+                                     "_ZN2at6native12DispatchStubIPFvRNS_14TensorIteratorERKN3c10"
+                                     "6ScalarEENS0_38masked_fill_stub_DECLARE_DISPATCH_typeEE");
 
 struct byte_range {
     const std::byte* first;
@@ -161,19 +187,18 @@ void fill(torch_iterator& iterator, const torch_scalar& number) {
 
 } // namespace
 
-bool install_torch_selects() {
-    if (torch_library() == nullptr || !can_read_iterators() || !where_stub.find() ||
-        !fill_stub.find())
+bool install_torch_selects(std::string_view capability) {
+    if (torch_library() == nullptr || !can_read_iterators() || !where_stub.find(capability) ||
+        !fill_stub.find(capability))
         return false;
-    where_stub.exchange(where_stub.torch(), where);
-    fill_stub.exchange(fill_stub.torch(), fill);
+    where_stub.replace(where);
+    fill_stub.replace(fill);
     return true;
 }
 
 void uninstall_torch_selects() {
-    if (where_stub.torch() == nullptr || fill_stub.torch() == nullptr) return;
-    where_stub.exchange(where, where_stub.torch());
-    fill_stub.exchange(fill, fill_stub.torch());
+    where_stub.restore(where);
+    fill_stub.restore(fill);
 }
 
 std::int64_t count_torch_selects() {

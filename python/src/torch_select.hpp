@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace maskwise::python {
 
-// Exchanges torch's kernels. False, and nothing is changed, if this torch cannot be read, or has
-// not chosen its kernels yet, which it does at its first calls. Other threads may compute
-// meanwhile.
-bool install_torch_selects();
+// Exchanges torch's kernels, after a call of each. `capability` is
+// torch.backends.cpu.get_cpu_capability(). False, and nothing is changed, if this torch cannot be
+// read. Other threads may compute meanwhile.
+bool install_torch_selects(std::string_view capability);
 // Torch's kernels again; without install_torch_selects() nothing.
 void uninstall_torch_selects();
 

@@ -360,7 +360,7 @@ def test_small_calls_and_uninstalled_ones_are_torchs() -> None:
 
 def test_a_torch_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     maskwise_torch.uninstall()
-    monkeypatch.setattr(_core, "install_torch_selects", lambda: False)
+    monkeypatch.setattr(_core, "install_torch_selects", lambda _: False)
     with pytest.warns(UserWarning, match="cannot take where and masked_fill of torch"):
         maskwise_torch.install()
     maskwise_torch.uninstall()
