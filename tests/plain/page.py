@@ -23,7 +23,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 # Blocks that no plain environment runs, by a text in them, each with the reason.
 OTHERS = {
-    "sentence_transformers": "a package of its own",
     "scripts/": "of a clone, which CI runs",
 }
 # The modules of Maskwise's that want another package.

@@ -179,9 +179,10 @@ def test_a_clone_without_history_says_so(
 
 def test_documents_show_every_class_and_readme_the_newest_results(root: Path) -> None:
     commit = git(root, "rev-parse", "HEAD")
-    put_result(root, "run", commit, "avx2-other", date="2026-03-04", machine="two")
+    for name in ("run", "python"):
+        put_result(root, name, commit, "avx2-other", date="2026-03-04", machine="two")
     assert write(root, check=False) == 0
-    text = (root / "docs/onednn.md").read_text()
+    text = (root / "docs/python.md").read_text()
     assert "\ntwo; `scripts/x`" in text and "\none; `scripts/x`" in text
     table = (root / "README.md").read_text().partition("<!-- end run -->")[0]
     assert "\ntwo; `scripts/x`" in table and "\none; `scripts/x`" not in table
