@@ -169,7 +169,7 @@ PARTS = {
     ),
     "transformers": Part(
         (
-            "ModernBERT-base, 6 layers | 1 x 1024",
+            "ModernBERT-base, 6 layers | 1 x 1024 | bfloat16",
             "ModernBERT-base, 6 layers | 1 x 8192",
             "Gemma 3 270M, 6 layers | 1 x 2048 | float32",
             "Qwen 3 0.6B, 4 layers, 32 words on | 1 x 512 | float32",
