@@ -50,7 +50,7 @@ class Run:
         return self.lines(r"^outputs (\w+)$"), self.lines(r",graph,exec,cpu,\d+,([^,]*,[^,]*),")
 
     def onednn(self) -> str:
-        # TensorFlow has another oneDNN inside, which speaks later.
+        # TensorFlow contains another oneDNN, which prints later.
         match = re.search(r"info,oneDNN v([\d.]+)", self.text)
         return f"oneDNN {match.group(1) if match else 'none'}"
 

@@ -56,7 +56,7 @@ class Pins:
         self.text = path.read_text()
         lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
         words = [line for line in lines if line]
-        self.meaning = "\n".join(" ".join(line) for line in words)  # a comment changes nothing
+        self.meaning = "\n".join(" ".join(line) for line in words)  # comments do not change it
         settings = {line[0]: line[1] for line in words if len(line) == 2}
         self.suite = settings.get("suite", "")
         self.architecture = settings.get("architecture", "amd64")
@@ -77,7 +77,7 @@ def say(text: str) -> None:
 
 
 def telling_line(output: str) -> str:
-    """The line of a failed command's output that says most: the network's state, then errors."""
+    """The most informative line of a failed command's output: the network's state, then errors."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
         told = [line for line in lines if re.match(pattern, line)]
@@ -87,7 +87,7 @@ def telling_line(output: str) -> str:
 
 
 def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
-    """Runs a command; when it fails, one line of its output goes into the message."""
+    """Runs a command. If it fails, the message has one line of its output."""
     result = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{what} failed: {telling_line(result.stdout + result.stderr)}")
@@ -96,7 +96,7 @@ def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
 
 @contextlib.contextmanager
 def installer_lock() -> Iterator[None]:
-    """One installer a checkout; the holder of the lock may clear the rest of a killed one."""
+    """Locks the checkout for one installer; it may then clear what a killed one left."""
     DEPS.mkdir(exist_ok=True)
     with (DEPS / ".lock").open("w") as lock:
         try:
@@ -136,7 +136,8 @@ def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], No
         try:
             tree = work / "tree"
             tree.mkdir()
-            os.environ["TMPDIR"] = str(work)  # a killed pip leaves its downloads where we clear
+            # a killed pip leaves its downloads in this folder, which is cleared
+            os.environ["TMPDIR"] = str(work)
             build(tree, pins)
             (tree / STAMP).write_text(pins.stamp() + "\n")
             put_in_place(tree, place)

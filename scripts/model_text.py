@@ -44,7 +44,7 @@ def value_text(value: onnx.ValueInfoProto) -> list[Any]:
     kind = value.type.tensor_type
     dims = None
     if kind.HasField("shape"):
-        # The name of an open extent, a number, or None where nothing is known of it.
+        # The name of an open extent, a number, or None if nothing is known.
         dims = [getattr(dim, dim.WhichOneof("value") or "", None) for dim in kind.shape.dim]
     return [value.name, TensorProto.DataType.Name(kind.elem_type), dims]
 

@@ -256,7 +256,7 @@ def limit_memory() -> None:
 
 
 class Tree:
-    """A copy of the sources and its build, in which one fault at a time is planted."""
+    """A copy of the sources and its build, in which faults are planted one at a time."""
 
     def __init__(self, number: int) -> None:
         self.folder = WORK / f"tree{number}"

@@ -73,7 +73,7 @@ class Result:
 
 
 def run(command: list[str], log: Path, seconds: float) -> str:
-    """The verdict. Whatever the command has started ends with it."""
+    """The verdict. All processes that the command started end with it."""
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

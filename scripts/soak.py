@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = 120  # minimum, if each takes at most a second
 ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
 BATCHES = ("select_smoke", "mha_smoke")
-WARM_UP_SECONDS = 60.0  # or a third of the time, where that is less
+WARM_UP_SECONDS = 60.0  # or a third of the time, if that is less
 LEAST_SAMPLES = 20  # samples for the trend
 MOST_POINTS = 120  # points of the fit: medians of neighbouring samples
 DOUBT = 3.29  # standard deviations: 99.9 %
@@ -63,7 +63,7 @@ def children(process: int) -> list[int]:
 
 
 def sample(process: int, seconds: float, cases: int) -> Sample:
-    """The client and its worker, in which the cases run."""
+    """The client and its worker, which runs the cases."""
     parts = [sample_one(each) for each in (process, *children(process))]
     sums = {name: sum(getattr(part, name) for part in parts) for name in ALLOWED}
     return Sample(seconds, cases, **sums)
@@ -166,7 +166,7 @@ def watch(process: subprocess.Popen[bytes], verdicts: Verdicts, seconds: float) 
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # ended by itself
+    with contextlib.suppress(ProcessLookupError):  # ended without a signal of ours
         for each in (*children(process.pid), process.pid):
             os.kill(each, signal.SIGKILL)
     process.wait()

@@ -49,7 +49,7 @@ class Table:
     documents: tuple[str, ...]
     name: str
     command: str  # that measures it
-    suite: str = ""  # that leaves its results; empty where it has the table's name
+    suite: str = ""  # leaves its results; empty if it has the table's name
     sources: tuple[str, ...] = ENGINE  # that it measures
     drawn: bool = False  # a picture of the newest results, not a table
 
@@ -283,7 +283,9 @@ def digest(text: str) -> str:
 
 
 def sign(picture: str, of: Table, root: Path) -> str:
-    """Adds a last line that tells what the picture was drawn from, by what, and what came out."""
+    """Adds a last line: what the picture was drawn from, by which script, and a hash of the
+    result.
+    """
     script = Path(__file__).with_name("draw_picture.py").read_text()
     source = digest(f"{results_of(of, root)}\n{script}")
     return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
@@ -304,7 +306,7 @@ def picture_faults(root: Path) -> list[str]:
 
 
 def outside_markers(document: str, text: str) -> list[str]:
-    """Rows with figures that no script has written."""
+    """Rows with figures that were not written by a script."""
     inside, faults = False, []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<!-- begin ", "<!-- end ")):
@@ -322,7 +324,7 @@ def git(root: Path, *arguments: str) -> str | None:
 
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """Commits of the sources since that one; None where it is not in the history."""
+    """Commits of the sources since that one; None if it is not in the history."""
     count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *sources)
     return None if count is None else int(count)
 
@@ -342,7 +344,7 @@ def every_measured(root: Path) -> Iterator[Measured]:
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
-    """Faults, and notes of what cannot be told or not be measured here."""
+    """Faults, and notes about figures that cannot be judged or measured here."""
     faults: list[str] = []
     notes: list[str] = []
     unknown: list[str] = []

@@ -158,9 +158,9 @@ private:
         }
     }
 
-    // Each first compile is of a shape that this process has not seen. All graphs are built before:
-    // what building leaves in the heap (small free blocks, which the next large allocation merges,
-    // up to 30 us on oneDNN 3.2) is no part of compiling.
+    // Each first compile has a shape that this process has not seen. All graphs are built before,
+    // so that the heap that building leaves does not count as compiling: merging its small free
+    // blocks takes up to 30 us on oneDNN 3.2.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

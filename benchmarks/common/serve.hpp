@@ -7,9 +7,9 @@
 
 namespace maskwise::bench {
 
-// Answers each line of standard input, a JSON object, by one line of JSON on standard output until
-// the input ends. What libraries print on standard output goes to standard error. An exception's
-// text becomes the answer {"error": text}.
+// Reads JSON objects from standard input, one per line, and answers each with one line of JSON on
+// standard output until the input ends. Output of libraries goes to standard error. An exception
+// becomes {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
 // Uncounted calls until then: the working set comes into the cache that can hold it over several

@@ -29,8 +29,8 @@ struct share {
     std::int64_t ahead_bytes;
     int places;
 
-    // Lines read before the piece that begins at the written line `at`. Cheap, since it stands in
-    // the inner loop: a division would take longer than a piece.
+    // Lines read before the piece that begins at the written line `at`. Cheap, because it is in the
+    // inner loop: a division would take longer than a piece.
     std::int64_t read_before(std::int64_t at) const {
         return at >= written ? read : (at * per_line) >> fraction_bits;
     }

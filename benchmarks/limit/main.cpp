@@ -52,8 +52,8 @@ private:
         return from;
     }
 
-    // A pass goes over all ways, so that a time in which the memory is slow meets all of them;
-    // every other pass backwards.
+    // A pass runs all ways, so that a phase of slow memory affects all of them; every other pass
+    // runs backwards.
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());

@@ -34,7 +34,7 @@ class Peer(mask_problem.Peer):
 def forms(
     of: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
 ) -> dict[str, Callable[[], Form]]:
-    """`array` makes of a NumPy array what `attend` takes."""
+    """`array` converts a NumPy array to an argument of `attend`."""
 
     def form(make: Callable[[], Any]) -> Callable[[], Form]:
         return lambda: (partial(attend, make()), read)

@@ -51,8 +51,9 @@ def zentorch(of: Problem, operands: list[torch.Tensor]) -> Form:
 
 @dataclass
 class Sequences:
-    """The tokens of one after the other; a row attends to the last `rows` of the keys and, if
-    causal, those before it."""
+    """The tokens of one sequence after the other; a row attends to the last `rows` of the keys
+    and, if causal, to the ones before.
+    """
 
     rows: list[int]
     keys: list[int]  # in the cache

@@ -1,4 +1,4 @@
-"""ONNX Runtime: a model of one Where, inputs and output bound to memory once."""
+"""ONNX Runtime: a model with one Where; inputs and output are bound to memory once."""
 
 from collections.abc import Callable
 from typing import Any

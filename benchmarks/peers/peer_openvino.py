@@ -1,4 +1,4 @@
-"""OpenVINO: a model of one Select, tensors set once."""
+"""OpenVINO: a model with one Select; tensors are set once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,7 +35,7 @@ def bound(
     for i, (array, kind) in enumerate(inputs):
         request.set_input_tensor(i, ov.Tensor(array, array.shape, kind))
     request.set_output_tensor(0, ov.Tensor(dst, dst.shape, inputs[1][1]))
-    # Else it copies dst; it has addresses only.
+    # Else it would copy dst, because it has only addresses.
     return lambda held=(inputs, dst): request.infer(share_outputs=True)
 
 

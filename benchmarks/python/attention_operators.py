@@ -1,4 +1,4 @@
-"""Operators that are attention by themselves, as nodes and inputs of a model each."""
+"""Single operators of attention, each with its node and inputs of a model."""
 
 from collections.abc import Iterator
 from typing import Any

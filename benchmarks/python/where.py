@@ -82,7 +82,7 @@ def measure(case: Case) -> list[str]:
 
 
 class Room:
-    """Memory for arrays: each begins a page, wherever NumPy's allocator would put it."""
+    """Memory for arrays that all begin at a page, unlike those of NumPy's allocator."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE

@@ -65,7 +65,8 @@ def elements(tensor: dict[str, Any]) -> int:
 def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
     """Strides without gaps, dimensions in the order that the old ones had."""
     known = len(strides) == len(shape) and UNKNOWN not in strides
-    # The last dimension is innermost if strides do not decide: unknown strides, extents of one.
+    # The last dimension is innermost if strides do not decide, because they are unknown or extents
+    # are 1.
     order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
     result, step = [1] * len(shape), 1
     for d in order:
@@ -164,7 +165,7 @@ class Operators:
 
 
 def middle(is_causal: bool) -> Graph:
-    """Scale, mask and SoftMax without MatMuls: Maskwise makes one partition of them."""
+    """Scale, mask and SoftMax without MatMuls, which Maskwise merges into one partition."""
     operators = Operators(MIDDLE)
     scores = operators.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
     mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")

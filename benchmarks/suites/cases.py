@@ -51,7 +51,7 @@ class Case:
     dtype: str = "f32"
     mask: str = "random"
     seed: int = 1
-    own_mask: bool = field(default=True, compare=False)  # the one that its row of the table has
+    own_mask: bool = field(default=True, compare=False)  # the mask of its row in the table
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:

@@ -39,7 +39,7 @@ def processors() -> str:
 
 
 def cpu_class() -> str:
-    """Instruction set and model: whatever is of one class is one table."""
+    """Instruction set and CPU model: results of one class share a table."""
     named = processor_facts()
     flags = (named.get("flags") or named.get("Features", "")).split()
     isa = next((name for flag, name in CLASSES if flag in flags), "neon")

@@ -32,7 +32,7 @@ class Effort:
 
 @dataclass
 class Taken:
-    """The samples of one implementation by each of its forms, or why there are none."""
+    """The samples of one implementation for each of its forms, or the reason why there are none."""
 
     forms: dict[str, list[float]]
     failure: str = ""

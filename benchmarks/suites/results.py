@@ -86,9 +86,10 @@ def four_digits(value: float) -> float:
 
 
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
-    """Fills in the bytes of the case and how close each row comes to its limit. Maskwise's is the
-    median of `shares`, the limit's time over its own in pairs of measurements: a machine whose
-    memory is twice as fast in one second as in the next would make a ratio of medians a lottery."""
+    """Fills in the bytes of the case and each row's share of the limit. Maskwise's share is the
+    median of `shares`, the ratio of both times in pairs of adjacent measurements, because memory
+    may be twice as fast in one second as in the next.
+    """
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:
         row.bytes = bytes_needed
@@ -114,7 +115,7 @@ def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
 
 
 def by_case(rows: list[Row]) -> list[Rows]:
-    """In the order in which they were measured."""
+    """In the order of measurement."""
     cases: dict[tuple[str, str, str, str], Rows] = {}
     for row in rows:
         cases.setdefault(row.key(), {})[row.impl] = row

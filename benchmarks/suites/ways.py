@@ -20,8 +20,9 @@ class Way:
 
 
 def ranked(ways: list[Way]) -> list[Way]:
-    """The fastest first, by the median of what each pass says: in a pass in which the memory was
-    slow all of them were."""
+    """Fastest first, by the median rank of the passes, because in a pass with slow memory all
+    ways are slow.
+    """
     columns = zip(*(way.passes for way in ways), strict=True)
     middles: list[float] = [statistics.median(seconds) for seconds in columns]
 

@@ -82,7 +82,7 @@ class Worker:
 
 
 def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
-    """Runs a program of the build in front of that oneDNN, with Maskwise before it or without."""
+    """Runs a program of the build with that oneDNN, with or without Maskwise."""
     command = [str(ROOT / "scripts/lane")]
     if impl == "maskwise":
         command += ["--preload", str(build / "lib/libmaskwise_onednn.so")]
@@ -90,7 +90,7 @@ def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
 
 
 def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
-    """The client of oneDNN Graph, with Maskwise in front or without."""
+    """The client of oneDNN Graph, with or without Maskwise."""
     command = lane_command(impl, build, lane, f"bench_client-{lane}")
     environment = {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"}
     if wait_policy:

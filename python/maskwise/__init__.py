@@ -1,14 +1,14 @@
-"""where and Select at memory speed on CPUs, exact to the bit; attention that follows its mask.
+"""where and Select at memory bandwidth on CPUs, bit-exactly; attention that pays only for its mask.
 
     import maskwise
     y = maskwise.where(mask, x, 0.0)                # numpy.where
-    maskwise.where(mask, x, 0.0, out=y)             # into an array that is there
+    maskwise.where(mask, x, 0.0, out=y)             # into an existing array
     z = maskwise.attention(q, k, v, mask)           # torch's scaled_dot_product_attention
 
-`explain` and `explain_attention` say how a call would run. `select` is the operator by the strict
-rules of oneDNN, OpenVINO or ONNX. The integrations with other libraries are `maskwise.torch`,
+`explain` and `explain_attention` describe how a call would run. `select` follows the strict rules
+of oneDNN, OpenVINO or ONNX. The integrations with other libraries are `maskwise.torch`,
 `maskwise.transformers`, `maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and
-`maskwise.onednn`; `python -m maskwise` tells which work here, and what to type.
+`maskwise.onednn`; `python -m maskwise` says which of them work here, and how to use them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_broken = ""  # why the package cannot be loaded; `python -m maskwise` tells it
+_broken = ""  # the error of loading the package; `python -m maskwise` prints it
 try:
     for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
         import_module(needed)
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Mask, which most programs do without, is loaded where it is used."""
+    """Mask, which most programs do not need, is loaded at its first use."""
     if name != "Mask":
         raise AttributeError(f"module 'maskwise' has no attribute {name!r}")
     from maskwise._mask import Mask

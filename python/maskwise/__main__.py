@@ -17,8 +17,9 @@ from maskwise import _self_check
 
 
 def run(program: str, arguments: list[str]) -> None:
-    """As `python program arguments` would, with the install() of maskwise.torch and
-    maskwise.flash_attn."""
+    """Runs a program like `python program arguments`, after install() of maskwise.torch and
+    maskwise.flash_attn.
+    """
     import_module("maskwise.torch").install()
     import_module("maskwise.flash_attn").install()
     sys.argv = [program, *arguments]
@@ -51,7 +52,7 @@ def main() -> int:
     parser.parse_args()
     try:
         return _self_check.examine()
-    except ValueError as failure:  # of MASKWISE_MAX_ISA
+    except ValueError as failure:  # value of MASKWISE_MAX_ISA
         parser.error(str(failure))
 
 

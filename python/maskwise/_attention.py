@@ -1,4 +1,4 @@
-"""attention: torch's scaled_dot_product_attention, and more of it."""
+"""attention: torch's scaled_dot_product_attention with more options."""
 
 from __future__ import annotations
 
@@ -28,55 +28,54 @@ def attention(
     sinks: Any = None,
     return_statistics: bool = False,
 ) -> Any:
-    """torch's scaled_dot_product_attention. Tiles that the mask masks are not computed.
+    """torch's scaled_dot_product_attention. Fully masked tiles are not computed.
 
     Parameters
     ----------
     query, key, value : array_like, (..., L, E), (..., S, E), (..., S, Ev)
-        Of one dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
-        dimensions broadcast. Arrays that speak DLPack (jax, torch) are read where they lie; strides
-        may be any.
+        One dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
+        dimensions broadcast. Arrays with DLPack (jax, torch) are read in place, with any strides.
     attn_mask : Mask or array_like, optional
-        Fully masked tiles are skipped in every form. A Mask of rules costs no memory and no
-        reading; Mask.dense(array) a copy, of which a call reads the tiles masked in part. An array
-        broadcasts to (..., L, S) and is read in each call, once for the heads that share it.
-        Boolean: True keeps a place. float32 or of query's dtype: added to the scores.
+        Every form skips fully masked tiles. A Mask of rules needs no memory and no reading.
+        Mask.dense(array) needs a copy, of which a call reads the mixed tiles. An array broadcasts
+        to (..., L, S) and is read in each call, once for the heads that share it. Boolean: True
+        keeps. float32 or query's dtype: added to the scores.
     dropout_p : 0
     is_causal : bool
-        Row i keeps the keys 0 to i. Not with a mask.
+        Row i keeps the keys 0 to i. Not allowed with a mask.
     scale : float, default 1 / sqrt(E)
     enable_gqa : bool
-        query, (..., H, L, E), may have a multiple of the heads H of key, and of those of value.
+        The number of heads of query, (..., H, L, E), may be a multiple of that of key and value.
     out : numpy.ndarray, optional
-        Takes the result: of its shape and dtype, writable; shares memory with no operand.
+        Receives the result. Has its shape and dtype, is writable, shares no memory with operands.
     soft_cap : float, optional
         Scores become soft_cap * tanh(score / soft_cap) before they are masked.
     window : (left, right), optional
         As Mask.window, with or without attn_mask or is_causal.
     sinks : array_like, optional
-        Broadcasts to (..., H), float32 or of query's dtype: scores of gpt-oss that take part in
-        the softmax's sum only, one for each head.
+        Broadcasts to (..., H), float32 or query's dtype: a score per head that only enters the
+        softmax's sum, as in gpt-oss.
     return_statistics : bool
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of query's dtype, its dimensions in the order in which they
-    lie in query, columns last. Where the first array of the arguments comes from another library
-    that speaks DLPack, an object of that library, without a copy. With return_statistics a pair:
-    the result, and float32 (..., L), the logarithm of each row's sum.
+    out, or a new array (..., L, Ev) of query's dtype, in query's memory order with adjacent
+    columns. If the first array argument is from another library with DLPack, an object of that
+    library, without a copy. With return_statistics a pair: the result, and float32 (..., L), the
+    logarithm of each row's sum.
 
-    A row of which every place is masked is 0, its logarithm 0, too, and -inf without keys. Sums are
-    float32. Keep value finite where it is masked, or results are undefined. The GIL is released.
+    A fully masked row is 0, and its logarithm is 0, or -inf without keys. Sums are float32. Masked
+    values must be finite, or results are undefined. The GIL is released.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit; attn_mask and is_causal together; a dropout_p other than 0; an out
-        of another shape, read-only, or that shares memory with an operand.
+        Shapes do not match; attn_mask and is_causal together; a dropout_p other than 0; out has
+        another shape, is read-only or shares memory with an operand.
     TypeError
-        Other dtypes, of out too; arguments of another kind.
+        Unsupported dtypes, also of out; arguments of the wrong type.
     BufferError
-        Memory that is not the CPU's, or that its library does not lend.
+        Memory that is not on the CPU, or that its library does not export.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
@@ -85,7 +84,7 @@ def attention(
 
 
 def run(call: AttentionCall) -> Any:
-    """Tensors that torch follows, as with gradients, go to torch.ops.maskwise.attention."""
+    """Tensors that torch tracks, for example for gradients, go to torch.ops.maskwise.attention."""
     if has_tensors(call):
         from maskwise import _torch_tensors
 
@@ -116,13 +115,13 @@ def packed_attention(
     return_statistics: bool = False,
     out: Any = None,
 ) -> Any:
-    """attention of documents that lie one after the other, without padding.
+    """attention of packed documents, without padding.
 
     query is (rows, heads, E), key (keys, key heads, E) and value (keys, value heads, Ev), the
-    result (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] up
-    to cu_seqlens_q[i + 1], and the keys by cu_seqlens_k, which is cu_seqlens_q where not given.
-    With is_causal a document's last row keeps all of its keys, as in flash_attn_varlen_func; window
-    counts from the same place. The rest is as attention has it.
+    result (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] to
+    cu_seqlens_q[i + 1] - 1, and its keys by cu_seqlens_k, by default cu_seqlens_q. With is_causal,
+    a document's last row keeps all of its keys, as in flash_attn_varlen_func; window counts from
+    the same position. Everything else is as in attention.
     """
     options = {"scale": scale, "soft_cap": soft_cap, "window": window, "sinks": sinks}
     options |= {"out": out, "return_statistics": return_statistics}
@@ -144,7 +143,7 @@ def packed_call(
 
 
 def _require_ends(mask: Mask, query: Any, key: Any) -> None:
-    """That documents end where rows and keys do, or before."""
+    """Checks that documents end with the rows and keys, or before."""
     documents = mask._rules.documents[0]
     first_row, rows, first_key, keys = documents[-1] if documents else (0, 0, 0, 0)
     ends = (("rows", first_row + rows, len(query)), ("keys", first_key + keys, len(key)))
@@ -170,8 +169,9 @@ def explain_attention(
     window: tuple[int, int] | None = None,
     sinks: Any = None,
 ) -> str:
-    """Which tiles of scores attention computes with these arguments, as lines of text: how many
-    are kept as a whole, in part, or skipped, and what that saves. Reads the mask, computes nothing.
+    """The tiles of scores that attention computes with these arguments, as lines of text: how
+    many are kept, mixed or skipped, and how much that saves. Reads the mask and computes
+    nothing.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)

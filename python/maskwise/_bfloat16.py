@@ -1,5 +1,5 @@
-"""bfloat16 of libraries that speak DLPack, by its bits: NumPy has no such dtype, and ml_dtypes,
-which adds one, need not be installed.
+"""bfloat16 arrays from libraries with DLPack, as bits: NumPy has no such dtype, and ml_dtypes,
+which adds one, may be missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def is_bits(value: Any) -> bool:
 
 
 def is_bfloat16(array: NDArray[Any]) -> bool:
-    """Of BITS, or of ml_dtypes' own dtype."""
+    """Whether the dtype is BITS or ml_dtypes' bfloat16."""
     return bool(array.dtype == BITS or array.dtype.name == "bfloat16")
 
 
@@ -26,9 +26,10 @@ def as_bits(value: Any) -> Any:
 
 
 def promoted(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Operands of where(), an array of BITS among them, as their common dtype has them: bfloat16
-    beside Python's numbers, booleans and 8 bits, float32 beside wider floats. Raises TypeError
-    where there is none. As ml_dtypes promotes, but for Python's floats, which follow bfloat16 here.
+    """Converts operands of where(), one of which is an array of BITS, to their common dtype:
+    bfloat16 with Python's numbers, booleans and 8 bits, float32 with wider floats. Raises
+    TypeError if there is none. Promotes like ml_dtypes, except that Python's floats follow
+    bfloat16.
     """
     if is_bits(condition):
         condition = condition.view(np.uint16) << 1 != 0
@@ -45,7 +46,7 @@ def _beside(one: Any, other: Any) -> Any:
 
 
 def _follows(value: Any) -> bool:
-    """Whether a value becomes bfloat16 beside bfloat16; if not, the other becomes float32."""
+    """Whether a value becomes bfloat16 next to bfloat16; if not, the other becomes float32."""
     if type(value) in (bool, int, float, complex):
         return type(value) is not complex
     if value.dtype in (np.bool_, np.int8, np.uint8):

@@ -1,4 +1,4 @@
-"""One call of attention. It travels as one object from every entry to the core."""
+"""One call of attention: a single object from every entry to the core."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 ArrayOrNone = Any
-Array = Any  # a NumPy array or what numpy.asarray takes, a tensor, an array that speaks DLPack
+Array = Any  # a NumPy array or an argument of numpy.asarray, a tensor, an array with DLPack
 Window = tuple[int, int] | list[int]
-LEAST_CAP = 1e-30  # score / soft_cap overflows float32 with a smaller one
+LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 
 
 class AttentionCall(NamedTuple):
@@ -37,12 +37,12 @@ class AttentionCall(NamedTuple):
     key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are padding, too
     offset: ArrayOrNone = None  # keys before the first row's own
     document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
-    mask_rules: ArrayOrNone = None  # a Mask's rules as integers, beside its array
+    mask_rules: ArrayOrNone = None  # a Mask's rules as integers, combined with its array
     # Not arguments of the operator:
     out: Any = None
     return_statistics: bool = False
     is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
-    explains: bool = False  # counts tiles and computes nothing
+    explains: bool = False  # counts tiles instead of computing
 
 
 OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rules") + 1]

@@ -22,19 +22,19 @@ MARK = "__maskwise__"
 
 
 def flash_attn_qkvpacked_func(qkv: torch.Tensor, *options: Any, **named: Any) -> Any:
-    """As flash_attn_func, of (batch, rows, 3, heads, depth)."""
+    """flash_attn_func for (batch, rows, 3, heads, depth)."""
     return flash_attn_func(*qkv.unbind(-3), *options, **named)
 
 
 def flash_attn_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any) -> Any:
-    """As flash_attn_func, of keys and values as (batch, keys, 2, heads, depth)."""
+    """flash_attn_func for keys and values as (batch, keys, 2, heads, depth)."""
     return flash_attn_func(q, *kv.unbind(-3), *options, **named)
 
 
 def flash_attn_varlen_qkvpacked_func(
     qkv: torch.Tensor, cu_seqlens: torch.Tensor, max_seqlen: int, *options: Any, **named: Any
 ) -> Any:
-    """As flash_attn_varlen_func, of (rows, 3, heads, depth)."""
+    """flash_attn_varlen_func for (rows, 3, heads, depth)."""
     q, k, v = qkv.unbind(-3)
     return flash_attn_varlen_func(
         q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *options, **named
@@ -44,7 +44,7 @@ def flash_attn_varlen_qkvpacked_func(
 def flash_attn_varlen_kvpacked_func(
     q: torch.Tensor, kv: torch.Tensor, *options: Any, **named: Any
 ) -> Any:
-    """As flash_attn_varlen_func, of keys and values as (keys, 2, heads, depth)."""
+    """flash_attn_varlen_func for keys and values as (keys, 2, heads, depth)."""
     return flash_attn_varlen_func(q, *kv.unbind(-3), *options, **named)
 
 
@@ -74,9 +74,9 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
 def unpad_input(
     hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
-    """(batch, length, ...) without the places that the masks, (batch, length) of 0 and 1, leave
-    out: packed rows, their indices, cu_seqlens, the longest length, and how many each sequence
-    uses. Places of unused_mask stay, and do not count as used.
+    """Packs (batch, length, ...) without the places that the masks, (batch, length) of 0 and 1,
+    leave out. Returns packed rows, their indices, cu_seqlens, the longest length, and how many
+    places each sequence uses. Places of unused_mask stay, but do not count as used.
     """
     every = attention_mask if unused_mask is None else attention_mask + unused_mask
     cu_seqlens, longest = _bounds(every.sum(-1))
@@ -88,7 +88,7 @@ def unpad_input(
 def unpad_input_for_concatenated_sequences(
     hidden_states: torch.Tensor, attention_mask_in_length: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
-    """As unpad_input, of documents side by side: attention_mask_in_length, (batch, length), begins
+    """unpad_input for documents in sequence: attention_mask_in_length, (batch, length), begins
     with their lengths.
     """
     lengths = attention_mask_in_length
@@ -101,7 +101,7 @@ def unpad_input_for_concatenated_sequences(
 def pad_input(
     hidden_states: torch.Tensor, indices: torch.Tensor, batch: int, seqlen: int
 ) -> torch.Tensor:
-    """What unpad_input took rows from, (batch, seqlen, ...), zeros elsewhere."""
+    """Undoes unpad_input: (batch, seqlen, ...), with zeros where there are no rows."""
     padded = index_put_first_axis(hidden_states, indices, batch * seqlen)
     return padded.unflatten(0, (batch, seqlen))
 
@@ -141,8 +141,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Puts the package in place where none is installed and torch has no GPU, which the real one
-    would be for. Once, or again without effect. Whether it is in place.
+    """Installs the package if none is installed and torch has no GPU, for which the real one is.
+    Repeated calls have no effect. Returns whether it is installed.
     """
     if NAME in sys.modules:
         return _is_maskwises(NAME)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ONEDNN = "libdnnl"  # a library, not a module
-FLOATS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}  # what results differ by at most
+FLOATS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}  # largest difference of results
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Integration:
     name: str
     module: str
     tested: tuple[str, ...]
-    use: str  # what to type; what check() returns follows it
+    use: str  # words to type; the result of check() is appended
     check: Callable[[], str | None]  # raises if the integration fails
 
 
@@ -34,7 +34,9 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """Without what follows a + or -; nothing where it is not installed. Raises what it raises."""
+    """The version without a suffix after + or -; empty if the package is not installed. Passes
+    on other errors.
+    """
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -44,12 +46,12 @@ def version_of(module: str) -> str:
 
 
 def version_of_onednn() -> str:
-    """Of this environment, or of the machine."""
+    """Versions of this environment and the machine."""
     libraries = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
     library = str(libraries[0]) if libraries else ctypes.util.find_library("dnnl")
     try:
         query = ctypes.CDLL(library or "libdnnl.so").dnnl_version
-    except OSError:  # none, or its programs find what it needs by a path of their own
+    except OSError:  # none, or a path where its programs find what they need
         return ""
     query.restype = ctypes.POINTER(ctypes.c_int * 3)
     return ".".join(map(str, query().contents))
@@ -133,7 +135,7 @@ def check_openvino() -> None:
 
 
 def check_onednn() -> str:
-    """The loader goes on without a library that it cannot preload, and says so."""
+    """The loader only warns about a library that it cannot preload."""
     plugin: str = import_module("maskwise.onednn").library()
     ran = subprocess.run(
         [sys.executable, "-S", "-c", ""],
@@ -190,14 +192,16 @@ INTEGRATIONS = (
 
 
 def examine(integration: Integration) -> bool:
-    """Prints how it is; False if what is installed does not work with it."""
+    """Prints the integration's state. Returns False if an installed package does not work with
+    it.
+    """
     print(
         f"{integration.name:<14} ", end="", flush=True
     )  # before an import that may end the process
     version = ""
     try:
         version = version_of(integration.module)
-        if not version and integration.module != ONEDNN:  # which programs bring along
+        if not version and integration.module != ONEDNN:  # its programs bring the package along
             print(f"absent  tested with {', '.join(integration.tested)}")
             return True
         use = integration.use + (integration.check() or "")

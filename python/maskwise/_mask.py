@@ -24,7 +24,7 @@ Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 
 def _numbers(name: str, value: Any, least: int = 0) -> Numbers:
-    """Of an integer, or of integers in one dimension."""
+    """Converts an integer, or integers in one dimension."""
     listed = value if type(value) in (list, tuple) else (value,)
     is_plain = len(listed) > 0 and all(type(one) is int for one in listed)
     numbers = tuple(listed) if is_plain else _numbers_of_array(name, value)
@@ -53,7 +53,7 @@ def _count(name: str, value: Any, least: int = 0) -> int:
 
 
 def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
-    """What both say of each sequence."""
+    """Combines per-sequence values of both masks."""
     if not a or not b:
         return a or b
     if len(a) != len(b) and 1 not in (len(a), len(b)):
@@ -62,7 +62,7 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
 
 
 def _same(name: str, a: Any, b: Any) -> Any:
-    """Of what may be given once."""
+    """Combines values of which only one may be set."""
     if a and b:
         _require_equal(name, a, b)
     return a or b
@@ -79,7 +79,7 @@ def _narrower(a: int, b: int) -> int:
 
 @dataclass(frozen=True)
 class _Rules:
-    """As C++'s mask_rules."""
+    """Rules with the fields of C++'s mask_rules."""
 
     causal: bool = False
     from_end: bool = False
@@ -117,7 +117,7 @@ class _Rules:
         )
 
     def _require_same_position(self, other: _Rules) -> None:
-        """Packed documents count from their own ends, whatever else does."""
+        """Packed documents always count from their own ends."""
         in_documents = self.in_documents or other.in_documents
         pairs = ((one.offsets, in_documents or one.from_end) for one in (self, other))
         _require_equal("causal positions", *pairs)
@@ -143,7 +143,7 @@ class _Rules:
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
-        """The rules of which `numbers` are the array."""
+        """The rules that `numbers` encodes."""
         rest = iter(numbers)
 
         def field() -> tuple[int, ...]:
@@ -168,7 +168,7 @@ class _Rules:
 
 
 def _runs(ids: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """(id, first, count) of equal neighbours."""
+    """(id, first, count) of runs of equal values."""
     if ids.size == 0:
         return []
     first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
@@ -212,19 +212,20 @@ def _bounds(name: str, value: Any) -> NDArray[Any]:
 
 
 class Mask:
-    """Which keys each row of scores keeps. `a & b` has the rules of both.
+    """The keys that each row of scores keeps. `a & b` has the rules of both.
 
         Mask.causal() & Mask.window(127, 0)            # the last 128 keys
         Mask.causal() & Mask.lengths([900, 1024])      # a batch, padded on the right
-        Mask.causal() & Mask.packed(cu_seqlens)        # documents one after the other
-        Mask.dense(array) & Mask.causal()              # any array, looked at once
+        Mask.causal() & Mask.packed(cu_seqlens)        # packed documents
+        Mask.dense(array) & Mask.causal()              # any array, scanned once
 
-    Rules are never written down: a tile of scores is skipped, computed, or masked in registers.
-    What stands for sequences is one integer, or one for each index of the result's first dimension.
+    Rules never become an array: a tile of scores is skipped, computed, or masked in registers.
+    Per-sequence arguments are one integer, or one per entry of the batch dimension.
 
-    A key is kept where every rule keeps it; prefix and first_keys are exceptions from some of them.
-    Window and chunks speak of a row's position, which causal gives: the row itself, row + offset,
-    or with `from_end` so that the last row meets the last key; in packed documents, the document's.
+    A key is kept if every rule keeps it; prefix and first_keys are exceptions from some rules.
+    Window and chunks use a row's position, which causal defines: the row, row + offset, or with
+    `from_end` shifted so that the last row aligns with the last key. In packed documents, it counts
+    within the document.
     """
 
     __array_ufunc__ = None  # an array & a mask is refused
@@ -260,7 +261,7 @@ class Mask:
     def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:
         """position - left <= key <= position + right, -1 for no bound: flash_attn's window_size.
 
-        first_keys: so many first keys of a sequence stay, as attention sinks do.
+        first_keys: these first keys of a sequence are always kept, like attention sinks.
         """
         bounds = (_count("left", left, -1), _count("right", right, -1))
         return cls._from_rules(window=bounds, first_keys=_count("first_keys", first_keys))
@@ -272,12 +273,12 @@ class Mask:
 
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
-        """Keys of the position's chunk and of so many earlier ones."""
+        """Keys of the position's chunk and of `earlier` previous ones."""
         return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
     def prefix(cls, lengths: Any) -> Mask:
-        """All rows keep so many first keys, whatever causal, window and chunks say."""
+        """Every row keeps these first keys, whatever causal, window and chunks say."""
         return cls._from_rules(prefixes=_numbers("lengths", lengths))
 
     @classmethod
@@ -303,7 +304,7 @@ class Mask:
 
     @classmethod
     def packed(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None) -> Mask:
-        """Documents one after the other, by where they end: flash_attn's cu_seqlens.
+        """Packed documents by their ends: flash_attn's cu_seqlens.
 
         Causal rows are the last ones of their document's keys.
         """
@@ -359,14 +360,15 @@ class Mask:
         return mask
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Of a Mask NumPy would make an object, which is true."""
+        """NumPy would convert a Mask to an object, which is true."""
         raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
-        """(sequences, rows, keys), True where a key is kept; with a dense part, as that broadcasts.
+        """(sequences, rows, keys), True where a key is kept; with a dense part, in its broadcast
+        shape.
 
-        A place of an added mask is kept unless it is -infinity. A dense part of several sequences
-        or heads has four dimensions.
+        An added mask keeps a key unless it is -infinity. A dense part with several sequences or
+        heads has four dimensions.
         """
         counts = (("sequences", sequences), ("rows", rows), ("keys", keys))
         kept: NDArray[np.bool_] = self._rules.native.written(*(_count(*one) for one in counts))
@@ -386,7 +388,9 @@ class Mask:
     def plot(
         self, rows: int, keys: int, *, sequence: int = 0, sequences: int = 1, axes: Any = None
     ) -> Any:
-        """Draws what a sequence keeps, with the tiles of 64 by 64; returns matplotlib's axes."""
+        """Draws the keys that a sequence keeps, with the tiles of 64 x 64; returns matplotlib's
+        axes.
+        """
         from importlib import import_module
 
         pyplot = import_module("matplotlib.pyplot")
@@ -423,14 +427,14 @@ class Mask:
 
 
 def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Booleans of an array, which adds -infinity where no key is kept."""
+    """Booleans from an array that adds -infinity to masked keys."""
     if is_bfloat16(array):
         return np.asarray(array.view(np.uint16) != 0xFF80)
     return array if array.dtype == np.bool_ else np.asarray(array != -np.inf)
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:
-    """Of what is repeated, one element."""
+    """One element for each repeated dimension."""
     return array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
 
 

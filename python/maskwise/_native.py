@@ -21,7 +21,7 @@ def has_tensors(call: AttentionCall) -> bool:
 def run_native(call: AttentionCall) -> Any:
     """The result, with the rows' statistics if asked for, or an explanation's numbers.
 
-    Gradients of tensors are not followed.
+    Does not compute gradients.
     """
     mask, rules, maps = call.attn_mask, None, None
     if call.window is not None:

@@ -1,4 +1,4 @@
-"""What Maskwise runs of a model in OpenVINO, and the time with and without."""
+"""Lists the operations of a model that Maskwise runs in OpenVINO; times it with and without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from maskwise import _arguments, _report, openvino
 
 PARSER = _report.make_parser("maskwise.openvino", __doc__)
-ROUNDS = 5e-2  # of the largest element, through the layers of a model in 16 bits
+ROUNDS = 5e-2  # share of the largest element, after all layers of a model in 16 bits
 
 
 def name_of(port: Any) -> str:
@@ -19,7 +19,7 @@ def name_of(port: Any) -> str:
 
 
 def ports_of(model: ov.Model) -> list[_report.Port]:
-    """Dimensions have no names of their own in OpenVINO."""
+    """OpenVINO's dimensions have no names."""
     return [
         (
             name_of(one),
@@ -35,7 +35,7 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
 
 
 def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
-    """What is not OpenVINO's own any more is Maskwise's."""
+    """Operations that are not OpenVINO's are Maskwise's."""
     left = Counter(map(kind_and_name, openvino._nodes(accelerated)))
     claims = []
     for node in openvino._nodes(model):

@@ -1,6 +1,5 @@
-"""What where(), explain(), select() and attention() are given beside NumPy arrays and numbers.
-
-And what is NumPy's to do. Imported when the first such call is made.
+"""Calls of where(), explain(), select() and attention() with operands other than NumPy arrays and
+numbers, and calls that NumPy runs. Imported at the first such call.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def is_dask(value: object) -> bool:
 
 
 def is_foreign(value: object) -> bool:
-    """An array of another library that speaks DLPack."""
+    """An array of another library with DLPack."""
     speaks = hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
     return speaks and not isinstance(value, np.ndarray | np.generic)
 
@@ -37,13 +36,13 @@ def overrides_numpy(value: object) -> bool:
 
 
 def is_tensor(value: object) -> bool:
-    """Of torch, subclasses included."""
+    """Whether it is a torch tensor, including subclasses."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     return tensor is not None and isinstance(value, tensor)
 
 
 def refuse_unreadable(value: Any) -> None:
-    """torch marks tensors that are to be negated when read; its DLPack drops the mark."""
+    """torch marks tensors to be negated when read; its DLPack drops the mark."""
     is_neg = getattr(value, "is_neg", None)
     if is_neg is not None and is_neg():
         raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
@@ -60,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 def unlisted(value: Any) -> Any:
-    """A list has no dtype: its floats are float32."""
+    """A list has no dtype: floats in it are float32."""
     if type(value) not in (list, tuple):
         return value
     array = np.asarray(value)
@@ -68,12 +67,14 @@ def unlisted(value: Any) -> Any:
 
 
 def plain_or_none(value: Any) -> Any:
-    """An exact array; None stays."""
+    """Converts to an exact array; None stays None."""
     return None if value is None else np.asarray(plain(unlisted(value)))
 
 
 def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
-    """What makes an object of the first foreign operand's library over the result's memory."""
+    """Converts the result to an object of the first foreign operand's library, over the same
+    memory.
+    """
     first = next((operand for operand in operands if is_foreign(operand)), None)
     if first is None:
         return lambda result: result
@@ -94,7 +95,9 @@ def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> An
 
 
 def writable(out: Any) -> Any:
-    """An array over the memory of `out`, by torch, or by NumPy, which knows what may be written."""
+    """A writable array over the memory of `out`, by torch or by NumPy, which check that it is
+    writable.
+    """
     refuse_unreadable(out)
     if is_tensor(out):
         return import_module("maskwise._torch_tensors").writable(out)
@@ -197,7 +200,7 @@ def explain(condition: Any, x: Any, y: Any) -> str:
 
 
 def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
-    """Raises ValueError unless the two, whose memory lies interleaved, share no byte."""
+    """Raises ValueError unless both arrays, whose address ranges overlap, share no byte."""
     try:
         shared = np.shares_memory(out, operand, max_work=OVERLAP_STEPS)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:

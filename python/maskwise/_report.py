@@ -1,4 +1,4 @@
-"""What the reports on models share: their arguments, made-up inputs, times and results."""
+"""Shared by the reports on models: arguments, generated inputs, times and results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 
 import maskwise
 
-# Of a dimension that the model leaves open and nobody gives: of a batch, and of all others. Masks
-# are then no smaller than what Maskwise is for.
+# Sizes of open dimensions that the user does not set: the batch, and all others. They make masks
+# large enough for Maskwise.
 BATCH, LONG = 1, 128
-# Of the largest element, by bytes of a float: what other sums and exponentials round to.
+# Tolerance relative to the largest element, by bytes of a float, for other sums and exponentials.
 TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-3}
 
 Port = tuple[str, str, list[int | str]]  # name, NumPy's name of its type, extents or their names
 Extents = dict[str, int]
-Run = Callable[[], list[Any]]  # of a model: its outputs
+Run = Callable[[], list[Any]]  # outputs of a model
 
 
 def extent_of(text: str) -> tuple[str, int]:
@@ -63,7 +63,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argp
     options = parser.parse_args(arguments)
     try:
         maskwise.instruction_set()
-    except ValueError as failure:  # of MASKWISE_MAX_ISA
+    except ValueError as failure:  # value of MASKWISE_MAX_ISA
         parser.error(str(failure))
     return options
 
@@ -73,7 +73,7 @@ def first_line(failure: BaseException) -> str:
 
 
 def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Extents) -> Extents:
-    """Given or assumed; ends the process where the model has no dimension of a given name."""
+    """The given or default size. Ends the process if the model does not have a given dimension."""
     assumed: Extents = {}
     for _, _, dims in ports:
         for axis, dim in enumerate(dims):
@@ -112,9 +112,9 @@ def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
 
 
 def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
-    """Of Where or Select, Softmax and attention: operator, name, whether it is Maskwise's.
+    """For Where or Select, Softmax and attention: operator, name, and whether Maskwise runs it.
 
-    A Softmax of Maskwise's is one node with those around it.
+    A Softmax that Maskwise runs is one node with those around it.
     """
     nodes = [(kind, name or "(no name)", is_ours) for kind, name, is_ours in nodes]
     width = max((len(name) for _, name, _ in nodes), default=0)
@@ -152,7 +152,7 @@ def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float
 
 
 def difference(got: Any, expected: Any) -> float:
-    """The largest of two elements; infinite where they have none, as of NaN and a number."""
+    """The largest difference of two elements; infinite for NaN against a number."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return np.inf

@@ -22,35 +22,35 @@ def select(
     auto_broadcast: Literal["numpy", "none"] = "numpy",
     dialect: Dialect = "openvino_select_1",
 ) -> NDArray[Any]:
-    """Elements of src_0 where cond is true, of src_1 elsewhere, by one operator's own rules.
+    """Elements of src_0 where cond is true, else of src_1, by the strict rules of a dialect.
 
     Parameters
     ----------
     cond : array_like of bool
     src_0, src_1 : array_like
-        Of one dtype, one that the dialect has; nothing is promoted. Arrays that speak DLPack
-        (jax, torch) are read where they lie.
+        One dtype of the dialect; nothing is promoted. Arrays with DLPack (jax, torch) are read in
+        place.
     auto_broadcast : "numpy" or "none"
-        "none" wants three equal shapes. ONNX has no such attribute: "none" is refused there.
+        "none" requires three equal shapes. ONNX does not have the attribute and refuses "none".
     dialect : "openvino_select_1", "onednn_select", "onnx_where_9" or "onnx_where_16"
         As in C++. openvino::Select-1 has every boolean, integer and real dtype, onednn::Select
         float32, float16 and ml_dtypes.bfloat16, onnx::Where-16 complex and text, too, and
-        onnx::Where-9 these without bfloat16. In onnx all three shapes broadcast to each other; in
-        the others src_0 and src_1 do, and cond then to their result only.
+        onnx::Where-9 these without bfloat16. In ONNX all three shapes broadcast to each other. In
+        the others src_0 and src_1 do, and cond broadcasts to their result.
 
     Returns
     -------
-    A new row-major array of the broadcast shape; where the first array of the arguments comes from
-    another library that speaks DLPack, an object of that library over it.
+    A new row-major array of the broadcast shape. If the first array argument is from another
+    library with DLPack, an object of that library over it.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit; an unknown auto_broadcast or dialect, or "none" with one of ONNX's.
+        Shapes do not broadcast; an unknown auto_broadcast or dialect, or "none" with ONNX.
     TypeError
-        A cond that is not boolean, dtypes that differ or that the dialect does not have.
+        cond is not boolean, or dtypes differ or are not the dialect's.
     BufferError
-        Memory that is not the CPU's, or that its library does not lend.
+        Memory that is not on the CPU, or that its library does not export.
     """
     if _arguments.instance("dialect", dialect, str, "a string") not in _core.dialects:
         known = ", ".join(_core.dialects)

@@ -22,7 +22,7 @@ def row(name: str, value: object) -> None:
 
 
 def loaded(name: str) -> str:
-    """Files with such a name that this process has mapped."""
+    """Mapped files of this process with this name."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     matching = sorted(file for file in files if Path(file).name.startswith(name))
@@ -30,7 +30,7 @@ def loaded(name: str) -> str:
 
 
 def selects() -> bool:
-    """Every width, on one thread and on all, against numpy.where."""
+    """Every element width, on one thread and on all, compared with numpy.where."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def selects() -> bool:
 
 
 def attends() -> bool:
-    """Rules and arrays, on one thread and on all, against the definition."""
+    """Rules and arrays, on one thread and on all, compared with the definition."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def numpy_version() -> str:
 
 
 def examine_parts() -> int:
-    """Of a package that cannot be loaded."""
+    """The report on a package that cannot be loaded."""
     row("maskwise", f"CANNOT BE LOADED: {maskwise._broken.strip().splitlines()[0]}")
     row("in", PACKAGE)
     row("python", f"{sys.version.split()[0]} {sys.executable}")

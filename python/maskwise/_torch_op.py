@@ -41,7 +41,7 @@ TYPES = {  # torch's names for annotations
 }
 # Operands that are mapped and have gradients, and their dimensions after those that broadcast.
 TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
-SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # that are read before the rest
+SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields that are read first
 
 
 def _schema() -> str:
@@ -65,8 +65,8 @@ def result_shape(call: AttentionCall) -> tuple[int, ...]:
 
 
 def empty_result(call: AttentionCall) -> torch.Tensor:
-    """Of maskwise.attention: dimensions before the columns in the order in which they lie in
-    query.
+    """Result layout of maskwise.attention: dimensions before the columns in query's memory
+    order.
     """
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # there where torch traces
 
@@ -75,7 +75,7 @@ def empty_result(call: AttentionCall) -> torch.Tensor:
     steps = (*(0,) * (last + 1 - q.ndim), *q.stride())
 
     def compare(one: int, other: int) -> int:
-        """What is repeated comes first; strides that nobody knows yet stay in their order."""
+        """Repeated dimensions come first; strides that are still unknown keep their order."""
         repeated = [guard_or_false(steps[axis] == 0) for axis in (one, other)]
         if any(repeated):
             return int(repeated[1]) - int(repeated[0])
@@ -115,7 +115,7 @@ def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
 
 
 class _Elements(NamedTuple):
-    """A small tensor by its value. The layers of a model share what is computed for it."""
+    """A small tensor by value. The layers of a model share results computed from it."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -183,7 +183,7 @@ def _with_array(mask: Mask, array: torch.Tensor) -> Mask:
 
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """Of a boolean (batch, keys seen so far): a run of keys, or the mask as an array."""
+    """From a boolean (batch, keys so far): a run of keys, or the mask as an array."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -223,12 +223,14 @@ def _restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.T
 
 
 def _kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """(batch, keys), of which those past the mask's end are not kept."""
+    """(batch, keys); keys past the mask's end are not kept."""
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 
 def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
-    """In torch's operators, which have gradients: SDPA, and what it lacks step by step."""
+    """Attention in torch's operators, which have gradients: SDPA, or step by step with options
+    that it lacks.
+    """
     count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
     q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
     kept = kept_places(q, k, call.is_causal, call.window, call.offset)
@@ -296,9 +298,7 @@ attention.register_autograd(_backward, setup_context=_keep)
 
 
 def _autocast(one: Any) -> Any:
-    """In the type that was asked for what torch's own attention has in it: CPU's floats, but for
-    float64.
-    """
+    """Casts like torch's attention under autocast: CPU floats except float64."""
     is_cast = torch.is_tensor(one) and one.is_floating_point() and one.device.type == "cpu"
     return one.to(torch.get_autocast_dtype("cpu")) if is_cast and one.dtype != torch.double else one
 
@@ -314,7 +314,7 @@ def _(*operands: Any) -> Any:
 
 @attention.register_vmap
 def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor, int]:
-    """What is mapped comes first, before as many dimensions as the operand with most has."""
+    """Moves mapped dimensions first, before as many dimensions as the largest operand has."""
     call = AttentionCall(*operands)
     mapped = dict.fromkeys(OPERATOR_FIELDS) | dict(zip(OPERATOR_FIELDS, in_dims, strict=False))
     if call.mask_rules is not None and call.attn_mask is None:
@@ -329,7 +329,7 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
             "mask_rules beside attn_mask"
         )
     tensors = {name: getattr(call, name) for name in TENSORS}
-    ranks = {  # of the dimensions that broadcast
+    ranks = {  # broadcast dimensions
         name: 0 if one is None else one.ndim - (mapped[name] is not None) - TENSORS[name]
         for name, one in tensors.items()
     }
@@ -376,7 +376,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
     if call.window is not None:
         bounds: Any = call.window
         if not torch.compiler.is_compiling():
-            bounds = window_mask(bounds)._rules.window  # raises what is wrong
+            bounds = window_mask(bounds)._rules.window  # raises the error
         call = call._replace(window=list(bounds))
     result = _call_or_compute(call)
     return result.swapaxes(0, 1) if call.is_packed else result
@@ -388,7 +388,7 @@ def _is_strict_export() -> bool:
 
 
 def _is_unread(mask: Any) -> bool:
-    """Whether torch._dynamo has no way to put a Mask into a graph."""
+    """Whether torch._dynamo cannot put a Mask into a graph."""
     is_lost = has_rules(mask) and type(mask._array) is np.ndarray and _is_strict_export()
     return is_lost or (has_rules(mask) and not _torch_version.READS_MASKS)
 
@@ -416,7 +416,7 @@ def _without_rules(call: AttentionCall) -> AttentionCall:
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
-    """The operator has no tangents."""
+    """The operator does not support tangents."""
     if forward_ad._current_level < 0:
         return call_operator(call)
     with sdpa_kernel(SDPBackend.MATH):
@@ -438,7 +438,7 @@ def _as_tensor(value: Any) -> Any:
     "torch 2.15 no graph a Mask: give is_causal, window or an array"
 )
 def _between_graphs(call: AttentionCall) -> Any:
-    """A compiled model calls it as it is."""
+    """A compiled model calls it directly."""
     return _run_again(call)
 
 

@@ -1,4 +1,4 @@
-"""Tensors of torch: who follows them, and their memory as arrays."""
+"""Torch tensors: whether torch tracks them, and their memory as arrays."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -26,17 +26,17 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_traced() -> bool:
-    """By torch.jit.trace."""
+    """Whether torch.jit.trace runs."""
     return torch._C._get_tracing_state() is not None
 
 
 def is_symbol(value: Any) -> bool:
-    """Of torch.fx.symbolic_trace: it stands for a tensor and has no elements."""
+    """Whether it is a proxy of torch.fx.symbolic_trace, which has no elements."""
     return isinstance(value, torch.fx.Proxy)
 
 
 def refuse_traced(*operands: Any) -> None:
-    """Elements that are read while torch traces would be constants of what it records."""
+    """While torch traces, elements that are read would become constants of the trace."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
     is_recorded = proxies is not None and proxies.get_proxy_mode() is not None
     if is_traced() or is_recorded or any(map(is_symbol, operands)):
@@ -47,12 +47,12 @@ def refuse_traced(*operands: Any) -> None:
 
 
 def is_in_mode() -> bool:
-    """Whether torch looks at every operator: a dispatch mode, as of tracing, or tangents."""
+    """Whether torch sees every operator: through a dispatch mode, such as tracing, or tangents."""
     return torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0 or is_traced()
 
 
 def is_plain(one: torch.Tensor) -> bool:
-    """No subclass, and not wrapped, as by vmap."""
+    """A plain tensor: not a subclass, and not wrapped, for example by vmap."""
     return type(one) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(one)
 
 
@@ -61,8 +61,8 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def is_followed(call: AttentionCall) -> bool:
-    """Whether torch follows what becomes of a tensor, by a gradient, a tangent, vmap, a mode or a
-    graph, or a tensor is more than its memory.
+    """Whether torch tracks the tensor by a gradient, a tangent, vmap, a mode or a graph, or the
+    tensor is more than its memory.
     """
     optional = [one for one in (mask_array(call), call.sinks) if one is not None]
     operands = [call.query, call.key, call.value, *optional]
@@ -78,12 +78,12 @@ def is_followed(call: AttentionCall) -> bool:
 
 
 def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Without gradients that nobody follows."""
+    """Detached, if nothing tracks its gradient."""
     return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
 
 
 def holds_elements(one: torch.Tensor) -> bool:
-    """Whether the memory of a plain tensor is there, and says what the tensor says."""
+    """Whether a plain tensor has memory with the elements that the tensor shows."""
     is_memory = one.layout is torch.strided and not one.is_neg()
     return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
@@ -101,7 +101,9 @@ def is_readable(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """The same memory, in a tenth of DLPack's time. After tensor.numpy() none could be resized."""
+    """An array over the same memory, ten times faster than DLPack. After tensor.numpy(), the
+    tensor could not be resized.
+    """
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)
@@ -109,7 +111,7 @@ def as_array(value: Any) -> Any:
 
 
 def as_arrays(operands: Iterable[Any]) -> list[Any] | None:
-    """The same memory of each, None of None; or None if one is not readable."""
+    """Arrays over the same memory, None for None. None if one tensor is not readable."""
     arrays = []
     for one in operands:
         if one is not None and not is_readable(one):
@@ -125,7 +127,7 @@ def _numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
 
 
 def writable(out: torch.Tensor) -> Any:
-    """An array over the memory of a tensor that takes a result."""
+    """An array over the memory of a tensor that receives a result."""
     if torch.is_grad_enabled() and out.requires_grad:
         raise BufferError("out requires a gradient, which does not pass through out=")
     if is_in_mode() or not is_plain(out):
@@ -139,13 +141,13 @@ def writable(out: torch.Tensor) -> Any:
 
 
 def mark_written(out: torch.Tensor) -> None:
-    """As torch does where it writes: a gradient that needs what was there before is refused."""
+    """Counts as a write for torch: gradients that need the old content are refused."""
     if not out.is_inference():
         torch.autograd.graph.increment_version(out)
 
 
 def empty_like(array: Any) -> torch.Tensor:
-    """In torch's own memory, as an array is laid out, which lies in increasing addresses."""
+    """A tensor in torch's memory with the layout of an array whose addresses increase."""
     strides = [stride // array.itemsize for stride in array.strides]
     return empty(array.shape, strides, as_tensor(np.empty(0, array.dtype)).dtype)
 
@@ -155,7 +157,7 @@ def empty(extents: list[int], strides: list[int], dtype: torch.dtype) -> torch.T
 
 
 def as_tensor(value: Any) -> Any:
-    """Of an array the same memory; others are left."""
+    """A tensor over the same memory for an array; other objects are returned unchanged."""
     if type(value) is not np.ndarray:
         return value
     if is_bfloat16(value):

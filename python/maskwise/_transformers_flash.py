@@ -1,4 +1,4 @@
-"""attn_implementation="maskwise_flash": what transformers gives to flash_attn, as masks."""
+"""attn_implementation="maskwise_flash": flash_attn's arguments of transformers, as masks."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -16,7 +16,7 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """mask()'s, except in continuous batching, where keys are in a paged cache that layers know."""
+    """mask(), except in continuous batching, where keys are in a paged cache that layers know."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -24,7 +24,7 @@ def flash_mask(**arguments: Any) -> torch.Tensor | None:
 
 
 def _documents_of(function: Any) -> torch.Tensor | None:
-    """The document of each row, of the library's mask functions."""
+    """The document of each row, from the library's mask functions."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         return None
     name, arguments = function.__qualname__.partition(".<locals>")[0], variables(function)
@@ -41,9 +41,9 @@ def padded_mask(
     window: int | None,
     documents: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """Of rows that are the last ones of their keys. padding: boolean, (batch, keys); shape: batch,
-    rows and keys; window: keys on each side, the row's own included; documents:
-    as traced_documents() has them.
+    """The mask for rows that are the last of their keys. padding: boolean, (batch, keys). shape:
+    batch, rows and keys. window: keys on each side, including the row's own. documents: as
+    traced_documents() returns them.
     """
     batch, rows, keys = shape
     if documents is not None:
@@ -62,7 +62,7 @@ def padded_mask(
 def _written(
     padding: torch.Tensor | None, rows: int, keys: int, causal: bool, window: int | None
 ) -> torch.Tensor:
-    """In torch's operators, which can be traced."""
+    """In torch operators, which can be traced."""
     places = torch.arange(keys, device=None if padding is None else padding.device)
     distance = places - places[keys - rows :, None]
     kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
@@ -71,7 +71,7 @@ def _written(
 
 
 def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> bool:
-    """Whether a layer's position_ids, and no cu_seq_lens, may tell documents."""
+    """Whether a layer's position_ids may define documents, because there is no cu_seq_lens."""
     positions, rows = others.get("position_ids"), query.shape[2]
     return (
         others.get("cu_seq_lens_q") is None
@@ -84,7 +84,7 @@ def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Ten
 
 
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
-    """A layer's arguments, with cu_seq_lens where its position_ids start anew."""
+    """A layer's arguments, with cu_seq_lens if its position_ids restart."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or is_traced(positions):
         return others
@@ -98,7 +98,7 @@ def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) 
 def traced_documents(
     others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """Each row's document by traced position_ids, whose number is not known yet."""
+    """Each row's document by traced position_ids, whose number is still unknown."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or not is_traced(positions):
         return None

@@ -46,7 +46,7 @@ class LazyMask(torch.Tensor):
         return self.written
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
-        """What torch.compile traces where a mask comes from outside of the model: its elements."""
+        """For masks that come from outside the model: torch.compile traces their elements."""
         self.dense()
         return ["written"], None
 
@@ -57,7 +57,7 @@ class LazyMask(torch.Tensor):
         return mask
 
     def unchanged_rules(self) -> Mask | None:
-        """None where somebody may have written to the elements."""
+        """None if the elements may have been written to."""
         return None if self.is_lent else self.rules
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -88,21 +88,21 @@ def _memory(tensor: torch.Tensor) -> int:
 
 
 class _Unknown(Exception):
-    """A mask function that is not the library's, or says what rules do not."""
+    """A mask function that is not the library's, or that rules cannot express."""
 
 
 class _Place:
-    """Where the rows and keys of a call stand among all of the model's."""
+    """Positions of a call's rows and keys among all of the model's."""
 
     def __init__(
         self, q_offset: int, kv_offset: int, rows: int, keys: int, is_traced: bool = False
     ) -> None:
         self.is_traced = is_traced  # elements and the offset are not known
-        self.document_ids: torch.Tensor | None = None  # that are traced
+        self.document_ids: torch.Tensor | None = None  # while tracing
         self.is_remapped = False  # positions count within documents
         self.offset, self.first_key = q_offset - kv_offset, kv_offset
         self.rows, self.keys = rows, keys
-        self.starts: tuple[int, ...] = ()  # where padding ends
+        self.starts: tuple[int, ...] = ()  # first unpadded key
 
     def rules(self, **arguments: Any) -> Mask:
         return Mask._from_rules(offsets=(self.offset,), **arguments)
@@ -115,7 +115,7 @@ def variables(function: Any) -> dict[str, Any]:
 
 
 def _rules_of(function: Any, place: _Place) -> Mask:
-    """Of a mask function of transformers.masking_utils."""
+    """Arguments of a mask function of transformers.masking_utils."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
@@ -141,7 +141,7 @@ def _rules_of(function: Any, place: _Place) -> Mask:
 
 
 def _chunks(size: int, left_padding: torch.Tensor, place: _Place) -> Mask:
-    """Rules count chunks from a sequence's first key, which is where its padding ends."""
+    """Rules count chunks from a sequence's first unpadded key."""
     if place.is_traced:
         raise _Unknown
     starts = left_padding.reshape(-1).numpy().astype(np.int64) - place.first_key
@@ -165,7 +165,7 @@ def _documents(ids: torch.Tensor, place: _Place) -> Mask:
 
 
 def _remapped(function: Any, place: _Place) -> Mask:
-    """Within a document positions rise by one, so distances are those of the rows and keys."""
+    """Within a document, positions rise by one, so distances are those of rows and keys."""
     place.is_remapped = True
     rules = _rules_of(function, place)
     if rules._rules.chunks is not None or place.offset != 0:
@@ -174,16 +174,18 @@ def _remapped(function: Any, place: _Place) -> Mask:
 
 
 class GraphRules(NamedTuple):
-    """What a compiled or exported model keeps of a mask, as arguments of the operator."""
+    """The parts of a mask that a compiled or exported model passes to the operator."""
 
     is_causal: bool
     window: list[int] | None = None
     key_mask: torch.Tensor | None = None  # boolean (batch, keys)
-    offset: torch.Tensor | None = None  # of the rows among the keys; None for 0
+    offset: torch.Tensor | None = None  # offset of the rows among the keys; None for 0
     document_ids: torch.Tensor | None = None  # (batch, length)
 
     def beside_array(self) -> GraphRules:
-        """The operator takes no is_causal with an array: a window that ends at the row says it."""
+        """The operator does not accept is_causal with an array, so a window up to the row
+        expresses it.
+        """
         if not self.is_causal:
             return self
         left = -1 if self.window is None else self.window[0]
@@ -243,9 +245,9 @@ def mask(
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """What transformers asks for once a forward pass, for all layers of a kind.
+    """The mask for all layers of a kind; transformers calls it once per forward pass.
 
-    Before 5.3 it gives `cache_position`, the rows' positions, for q_length and q_offset.
+    Before 5.3, it passes `cache_position`, the rows' positions, instead of q_length and q_offset.
     """
     arguments = {
         "batch_size": batch_size,
@@ -281,6 +283,6 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """By what is known before there are queries: about as attention() has it."""
+    """Decided by what is known before there are queries: about like attention()."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

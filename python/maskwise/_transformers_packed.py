@@ -1,4 +1,4 @@
-"""Documents that lie one after the other in a sequence, by transformers' cu_seq_lens."""
+"""Packed documents in one sequence, by transformers' cu_seq_lens."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -15,8 +15,8 @@ from maskwise import Mask
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows end at `rows`, keys at `keys`. `causal` and `window` count within a document, of which
-    the last row meets the last key.
+    """Rows end at `rows`, keys at `keys`. `causal` and `window` count within a document, whose
+    last row is aligned with its last key.
     """
 
     rows: torch.Tensor
@@ -52,7 +52,7 @@ class Packed:
 
 
 def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of each place the document and the place in it; past the last document, their number."""
+    """For each place: its document and the place in it; past the last document, their number."""
     places = torch.arange(length, device=ends.device)
     document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
     return document, places - ends[document]
@@ -61,7 +61,7 @@ def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor
 def packed_of(
     others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
 ) -> Packed | None:
-    """Of a layer's arguments, cu_seq_lens_q and cu_seq_lens_k."""
+    """From a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
     ends = others.get("cu_seq_lens_q")
     if ends is None:
         return None
@@ -76,7 +76,7 @@ def packed_of(
 def rules_and_array(
     packed: Packed, mask: torch.Tensor | None, rules: Mask | None
 ) -> tuple[Mask, torch.Tensor | None]:
-    """`rules`: those that `mask` is. Where both do not make rules, an array says what is left."""
+    """`rules`: the rules of `mask`. If both cannot be rules, the rest is an array."""
     packed_rules = packed.rules()
     if rules is None or mask is None:
         return packed_rules, mask

@@ -1,5 +1,5 @@
-"""Which models of transformers take "maskwise" and "maskwise_flash": those that transformers itself
-lets have "sdpa" and "flash_attention_2"."""
+"""Models that support "maskwise" and "maskwise_flash": those for which transformers allows "sdpa"
+and "flash_attention_2"."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -18,14 +18,16 @@ from transformers.utils import logging
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
-# What transformers asks before it lets a model have flash attention: since 5.0, and before.
+# Attributes that transformers checks before a model gets flash attention: since 5.0, and before.
 FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
 
 log = logging.get_logger(__name__)
 
 
 def _require_flash(model: Any) -> None:
-    """Calls transformers' check only where it refuses the model: it asks for flash_attn, too."""
+    """Calls transformers' check only if it refuses the model, because it requires flash_attn,
+    too.
+    """
     if model._supports_flash_attn or getattr(model, "_supports_flash_attn_2", False):
         return
     new, old = (getattr(model, name, None) for name in FLASH_CHECKS)
@@ -47,7 +49,7 @@ def _require_no_table(model: Any, name: str) -> None:
 
 
 def _require_support(model: Any, name: str, is_built: bool) -> None:
-    """ValueError in transformers' words where the model would lose its mask."""
+    """Raises transformers' ValueError if the model would lose its mask."""
     if name == FLASH_NAME:
         _require_flash(model)
     elif not (model._supports_flex_attn and model._supports_attention_backend):
@@ -58,7 +60,7 @@ def _require_support(model: Any, name: str, is_built: bool) -> None:
 
 
 def check_models() -> None:
-    """Every model asks get_correct_attn_implementation(), when it is built and when it changes."""
+    """Every model calls get_correct_attn_implementation(), when it is built and when it changes."""
     if not hasattr(PreTrainedModel, "_sdpa_can_dispatch"):
         log.warning(f"maskwise: transformers {VERSION} does not say which models have no SDPA")
         return
@@ -117,9 +119,10 @@ def _with_error(assign: Any) -> Any:
 
 
 def serve_paged_caches() -> None:
-    """Continuous batching calls flash_attn's functions with its caches: here Maskwise's.
+    """Continuous batching calls flash_attn's functions with its caches; this makes it call
+    Maskwise's.
 
-    transformers has no public place for functions that are neither a package nor from a hub.
+    transformers has no public hook for functions that are neither in a package nor from a hub.
     """
     load = getattr(flash_utils, "_lazy_imports", None)
     helpers = [getattr(flash_utils, name, None) for name in ("_pad_input", "_unpad_input")]

@@ -2,11 +2,11 @@
 
     from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
-Tensors of torch, (batch, rows, heads, depth), or (rows, heads, depth) where sequences are packed;
-keys and values may have fewer heads. Rows are the last ones of their keys; `window_size` is (left,
-right), -1 for no bound, and counts from there. `s_aux` is a sink for each head. Here float32 is
-taken, too; `deterministic`, `num_splits` and the `max_seqlen`s change nothing. ALiBi, dropout and
-rotary embeddings are refused with NotImplementedError.
+Operands are torch tensors (batch, rows, heads, depth), or (rows, heads, depth) if sequences are
+packed; keys and values may have fewer heads. The last row is aligned with the last key, also for
+`window_size` (left, right), where -1 is no bound. `s_aux` is a sink per head. float32 is supported,
+too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. ALiBi, dropout and rotary
+embeddings raise NotImplementedError.
 
     maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
 """
@@ -59,8 +59,8 @@ def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
-    """Of (batch, rows, heads, depth); where the rows without keys are given, logarithms of the
-    rows' sums, (batch, heads, rows), too.
+    """Attention of (batch, rows, heads, depth). If the rows without keys are given, also returns
+    the logarithms of the rows' sums, (batch, heads, rows).
     """
     q, k, v = (one.transpose(1, 2) for one in call[:3])
     call = checked(call._replace(query=q, key=k, value=v, enable_gqa=True))
@@ -84,8 +84,8 @@ def _detached(value: Any) -> Any:
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
-    """-infinity for rows without keys, of which Maskwise says 0, so that parts can be merged. The
-    sum of a row with a sink has the sink in it.
+    """Sets -infinity for rows without keys, for which Maskwise returns 0, so that parts can be
+    merged. With a sink, the row's sum includes it.
     """
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
@@ -93,7 +93,7 @@ def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tenso
 def _empty_rows(
     positions: torch.Tensor, keys: Any, causal: bool, window: tuple[int, int], first: Any = 0
 ) -> torch.Tensor:
-    """Which rows keep none of the keys [first, keys) of their sequence."""
+    """The rows that keep none of the keys [first, keys) of their sequence."""
     left, right = window
     lowest = _integers(first).clamp(min=0)
     highest = _integers(keys) - 1
@@ -151,8 +151,8 @@ def flash_attn_varlen_func(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """As flash_attn_func, of packed sequences. With a block table k and v are (blocks, size of a
-    block, heads, depth), and cu_seqlens_k counts the keys in them.
+    """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
+    heads, depth), and cu_seqlens_k counts the keys in them.
     """
     _refuse("flash_attn_varlen_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
     if block_table is not None:
@@ -176,7 +176,7 @@ def flash_attn_varlen_func(
 def _empty_packed_rows(
     count: int, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, window: tuple[int, int]
 ) -> torch.Tensor:
-    """Rows behind the last sequence are empty, too."""
+    """Rows after the last sequence are empty, too."""
     rows, keys = (_integers(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
     first = _integers(cu_seqlens_q).long()[:-1]
     positions = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
@@ -188,7 +188,7 @@ def _empty_packed_rows(
 
 
 def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
-    """That the table has a block for each of the sequences' keys."""
+    """Checks that the table has a block for each of the sequences' keys."""
     size = blocks.shape[1]
     if table.ndim != 2 or table.shape[0] != len(lengths) or size == 0:
         shapes = f"{tuple(table.shape)} for blocks of {size} keys and {len(lengths)} sequences"
@@ -212,7 +212,7 @@ def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -
 def _places(
     cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where a cache has each sequence's new keys, behind those that it holds."""
+    """Positions of each sequence's new keys in a cache, after those that it holds."""
     places = held[:, None] + _range(new)
     if table is None:
         rows = _range(len(held)) if index is None else index.long()
@@ -282,9 +282,10 @@ def flash_attn_with_kvcache(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """Of new rows and a cache, (batch, keys, heads, depth) or in blocks by a block table.
+    """Attention of new rows and a cache, (batch, keys, heads, depth) or in blocks by a block table.
 
-    k and v, of new keys, are written into the cache behind each sequence's cache_seqlens first.
+    First writes k and v, the new keys and values, into the cache after each sequence's
+    cache_seqlens.
     """
     refused = {"rotary_cos": rotary_cos, "rotary_sin": rotary_sin, "alibi_slopes": alibi_slopes}
     _refuse("flash_attn_with_kvcache", **refused)
@@ -334,7 +335,7 @@ def _attend_lengths(
     window: tuple[int, int],
     with_sums: bool,
 ) -> Any:
-    """Of keys padded on the right."""
+    """For keys padded on the right."""
     rows = call.query.shape[1]
     offsets = lengths - rows
     rules = _rules(causal, window, offsets=tuple(offsets.tolist()))

@@ -1,11 +1,10 @@
-"""Where of unchanged ONNX models by Maskwise, inside ONNX Runtime 1.24 or newer.
+"""Runs Where, masked Softmax and attention of unchanged ONNX models in ONNX Runtime 1.24 or newer.
 
     import maskwise.onnxruntime
     session = maskwise.onnxruntime.session("model.onnx")    # an onnxruntime.InferenceSession
 
-`register` alone is for sessions of your own making, `library` for other languages, and
-`python -m maskwise.onnxruntime model.onnx` says what Maskwise would run of a model, and what it
-gains.
+`register` is for sessions that you create yourself, `library` for other languages.
+`python -m maskwise.onnxruntime model.onnx` lists the nodes that Maskwise would run, and the gain.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _CHOSEN = "maskwise.chosen"  # among the entries of options that have the provid
 
 @runtime_checkable
 class ModelProto(Protocol):
-    """onnx.ModelProto, of which only this is asked."""
+    """The method of onnx.ModelProto that is used."""
 
     def SerializeToString(self) -> bytes: ...
 
@@ -79,31 +78,32 @@ def session(
     enable: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """An `onnxruntime.InferenceSession` that runs Where by Maskwise and the rest on the CPU.
+    """An `onnxruntime.InferenceSession` that runs Maskwise's nodes, and the others on the CPU
+    provider.
 
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
     sess_options : onnxruntime.SessionOptions, optional
-        Gets the provider behind those that it has. The entry "maskwise.verbose" = "1" prints a
-        line for each Where, Softmax and attention operator on standard error.
+        The provider is added after its others. The entry "maskwise.verbose" = "1" prints a line per
+        Where, Softmax and attention operator on standard error.
     enable : bool, optional
-        False leaves every operator to ONNX Runtime: the entry "maskwise.enable" = "0". Without
-        it the entry of sess_options counts.
+        False leaves every operator to ONNX Runtime, like the entry "maskwise.enable" = "0". Without
+        it, the entry of sess_options applies.
     **kwargs
         Passed on to InferenceSession.
 
     Raises
     ------
     TypeError
-        A model, sess_options or enable of another type.
+        model, sess_options or enable has the wrong type.
     FileNotFoundError, IsADirectoryError
         The path is missing or a directory.
     ValueError
-        Bytes or a file that are no ONNX model; the keywords providers, provider_options or
+        Bytes or a file that are not an ONNX model; the keywords providers, provider_options or
         enable_fallback.
     RuntimeError
-        An ONNX Runtime older than 1.24; and what InferenceSession raises.
+        An ONNX Runtime older than 1.24; and errors of InferenceSession.
     """
     for name in ("providers", "provider_options", "enable_fallback"):
         if (value := kwargs.pop(name, None)) is not None and (
@@ -123,7 +123,7 @@ def session(
         _arguments.instance("enable", enable, bool, "a bool")
         options.add_session_config_entry("maskwise.enable", "1" if enable else "0")
     try:
-        # ONNX Runtime would otherwise print an error and go on without Maskwise.
+        # Else ONNX Runtime would print an error and go on without Maskwise.
         return ort.InferenceSession(content, options, enable_fallback=0, **kwargs)
     except Exception as failure:  # its classes are private
         if "protobuf" not in str(failure).lower():
@@ -134,7 +134,7 @@ def session(
 
 
 def _content_of(model: Any) -> str | bytes:
-    """What InferenceSession takes."""
+    """The model argument of InferenceSession."""
     if isinstance(model, bytes):
         return model
     if isinstance(model, (str, os.PathLike)):
@@ -158,7 +158,7 @@ def _choose(options: Any) -> None:
     if not _entry(options, _CHOSEN):
         options.add_provider_for_devices(devices[:1], {})
         options.add_session_config_entry(_CHOSEN, "1")
-    # Of threads that sessions share nothing says how many there are.
+    # The size of a thread pool that sessions share is unknown.
     threads = str(options.intra_op_num_threads if options.use_per_session_threads else 0)
     if _entry(options, "maskwise.threads") != threads:
         options.add_session_config_entry("maskwise.threads", threads)

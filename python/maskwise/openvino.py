@@ -3,8 +3,8 @@
     import maskwise.openvino
     compiled = core.compile_model(maskwise.openvino.accelerate(model), "CPU")
 
-`accelerate` returns a copy, `taken` tells what Maskwise runs of it, and
-`python -m maskwise.openvino model.onnx` that and what it gains.
+`accelerate` returns a copy, and `taken` lists the operations of it that Maskwise runs.
+`python -m maskwise.openvino model.onnx` lists them, and the gain.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ def accelerate(
     zero_masked_rows: bool = False,
     precision: str | ov.Type | None = None,
 ) -> ov.Model:
-    """A copy of a model in which Maskwise runs attention and Selects, where that is faster.
+    """Returns a copy of a model in which Maskwise runs attention and Selects, where that is faster.
 
     Parameters
     ----------
     model : openvino.Model
-        Stays as it is: save this one, since a file of the copy needs `core.add_extension`.
+        Is not changed. Save this one, because a file of the copy needs `core.add_extension`.
     force : bool
-        Takes every attention, Softmax of masked scores and Select that Maskwise can run, also where
-        OpenVINO's own are faster.
+        Takes every attention, Softmax of masked scores and Select that Maskwise can run, even if
+        OpenVINO's are faster.
     zero_masked_rows : bool
-        In attention and Softmax by Maskwise, rows without an unmasked key are zeros, as in PyTorch;
-        OpenVINO makes NaN of them. Takes every attention and Softmax that Maskwise can run.
+        Makes rows without an unmasked key zeros, as in PyTorch; in OpenVINO they are NaN. Takes
+        every attention and Softmax that Maskwise can run.
     precision : "f32", "bf16", openvino.Type or None
-        What the compiled model computes in, which its operations are not told: the
-        INFERENCE_PRECISION_HINT of `core.compile_model`, or of OpenVINO's own choice
+        The precision of the compiled model, which its operations cannot read: the
+        INFERENCE_PRECISION_HINT of `core.compile_model`, or OpenVINO's default,
         `core.get_property("CPU", "INFERENCE_PRECISION_HINT")`. With "bf16", attention of f32 is
-        computed in bf16. With None it is computed in the types of the model; on CPUs with
-        AVX512_BF16, where OpenVINO's own choice is bf16, only what is causal is taken of f32.
+        computed in bf16. With None, it is computed in the types of the model; on CPUs with
+        AVX512_BF16, where OpenVINO's default is bf16, only causal attention of f32 is taken.
 
     Returns
     -------
@@ -75,12 +75,12 @@ def accelerate(
     Raises
     ------
     RuntimeError
-        This OpenVINO is too old, or lays out its classes in another way.
+        This OpenVINO is too old, or has another class layout.
     FileNotFoundError
         As `library`.
     TypeError
-        A model of another type than openvino.Model, such as a path or a compiled model; an option
-        of another type.
+        The model is not an openvino.Model but, for example, a path or a compiled model; an option
+        has the wrong type.
     ValueError
         A precision that is none of these.
     """
@@ -113,9 +113,10 @@ def _precision(value: Any) -> str:
 
 
 def taken(model: ov.Model) -> list[str]:
-    """Names of the operations that Maskwise runs of an accelerated model, those in bodies too.
+    """Names of the operations of an accelerated model that Maskwise runs, including those in
+    bodies.
 
-    An operation that stands for several has the name of the last.
+    An operation that replaces several has the name of the last.
 
     Raises
     ------

@@ -51,8 +51,8 @@ LEAST_PRODUCTS = 2**19
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
-_libraries: list[torch.library.Library] = []  # those of one install()
-_contexts: list[bool] = []  # of installed(): whether it was before the first
+_libraries: list[torch.library.Library] = []  # handles of one install()
+_contexts: list[bool] = []  # of installed(): whether it was installed before the first
 
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
@@ -60,7 +60,7 @@ def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
 
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
-    """What torch would refuse is left to torch."""
+    """torch handles calls that it would refuse."""
     return (
         q.ndim == k.ndim == v.ndim == 4
         and q.dtype == k.dtype == v.dtype
@@ -88,7 +88,7 @@ def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, caus
 def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
-    """Who traces is asked first: a question about a symbolic size would become a guard."""
+    """Checks for tracing first, because a question about a symbolic size would become a guard."""
     q, k, v = tensors
     operands = tensors if mask is None else (*tensors, mask)
     return (
@@ -128,8 +128,8 @@ def _scaled_dot_product_attention(
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
-    """As torch's result: its plain operators make a contiguous one, its fused kernel one as query,
-    in which repeated dimensions have another place than in Maskwise's.
+    """Layout of torch's result: contiguous from its plain operators, like query from its fused
+    kernel, which puts repeated dimensions elsewhere than Maskwise.
     """
     if is_plain:
         return result.contiguous()
@@ -153,7 +153,7 @@ def _flash_attention_forward(
     window_size_right: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """What varlen_attn calls."""
+    """The function that varlen_attn calls."""
     others |= {"cum_seq_q": cum_seq_q is None or None, "dropout_p": dropout_p or None}
     if asked := sorted(name for name, value in others.items() if value is not None):
         raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(asked)}")
@@ -198,7 +198,7 @@ def _install_selects() -> None:
 
 
 def install() -> None:
-    """Once, or again without effect. Other threads may compute meanwhile."""
+    """Repeated calls have no effect. Other threads may compute meanwhile."""
     with _lock:
         if _libraries:
             return

@@ -3,20 +3,20 @@
     import maskwise.transformers
 
     model = AutoModel.from_pretrained(name, attn_implementation="maskwise")
-    model.set_attn_implementation("maskwise")           # of a model that is there
+    model.set_attn_implementation("maskwise")           # for a loaded model
 
-The import registers "maskwise" as attention and as mask. Masks of the library's own kinds (causal,
-sliding, chunked, padded, packed) become a maskwise.Mask, once a forward pass for all layers; others
-become an array. Compiled and exported models hold torch.ops.maskwise.attention with the same rules;
-an exported program needs `import maskwise.torch` where it runs. What Maskwise does not compute is
-torch's, with the same mask: gradients, dropout, other devices and dtypes, models in
-torch.jit.trace and ONNX, and what is too small to gain.
+The import registers "maskwise" as attention and as mask. Once per forward pass, the library's masks
+(causal, sliding, chunked, padded, packed) become a maskwise.Mask for all layers; others become an
+array. Compiled and exported models contain torch.ops.maskwise.attention with the same rules; an
+exported program needs `import maskwise.torch` where it runs. torch runs gradients, dropout, other
+devices and dtypes, models in torch.jit.trace and ONNX, and calls too small to gain, with the same
+mask.
 
-"maskwise_flash" is for packed batches: transformers, and libraries on top of it, give what they
-give to flash_attn where a name has "flash" in it, and leave padding out.
+"maskwise_flash" is for packed batches: because "flash" is in the name, transformers and libraries
+on top of it pass flash_attn's arguments and remove padding.
 
-Models that transformers does not let have "sdpa" ("maskwise") or "flash_attention_2"
-("maskwise_flash") are refused with its ValueError: they would lose their masks.
+Models for which transformers does not allow "sdpa" ("maskwise") or "flash_attention_2"
+("maskwise_flash") raise its ValueError, because they would lose their masks.
 """
 
 # torch and transformers need not be there where the package is checked.
@@ -61,7 +61,7 @@ from maskwise._transformers_support import (  # noqa: E402
 )
 from maskwise.torch import is_small  # noqa: E402
 
-# What sdpa_attention_forward does not know, or warns of.
+# Arguments that sdpa_attention_forward does not know, or warns about.
 NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
 
 log = logging.get_logger(__name__)
@@ -78,7 +78,7 @@ def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
 
 
 def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
-    """Sizes that are not known yet become no guards. ONNX has no such operator."""
+    """Sizes that are still unknown must not become guards. ONNX does not have the operator."""
     q, k, _ = tensors
     return (
         torch.compiler.is_compiling()
@@ -129,11 +129,11 @@ def flash_attention(
     sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """As attention(), of what flash_mask() has made: rows are the last ones of their keys."""
-    if others.get("cache") is not None:  # of continuous batching
+    """attention() with a mask of flash_mask(): rows are the last of their keys."""
+    if others.get("cache") is not None:  # set in continuous batching
         options = {"is_causal": is_causal, "sliding_window": sliding_window, **others}
         return flash_attention_forward(module, query, key, value, None, dropout, scaling, **options)
-    if query.dtype != value.dtype:  # of layers with weights in 16 bits
+    if query.dtype != value.dtype:  # set by layers with weights in 16 bits
         query, key = query.to(value.dtype), key.to(value.dtype)
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = None
@@ -163,7 +163,7 @@ def _attention(
     packed: Packed | None,
     others: dict[str, Any],
 ) -> tuple[torch.Tensor, None]:
-    """causal counts where there is no mask."""
+    """causal applies if there is no mask."""
     if others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
     if _is_maskwises_in_graph(tensors, dropout):
@@ -223,7 +223,7 @@ def _with_documents(
 
 
 def _with_bias(mask: Mask, bias: torch.Tensor) -> Mask:
-    """What is added to the scores, where the mask is an array, too."""
+    """A bias for the scores; the mask is included if it is an array."""
     array = mask._array
     if array is not None and not torch.is_tensor(array):
         array = as_tensor(array.copy())
@@ -259,13 +259,13 @@ def _mask_of_call(
 def _rules_of_call(
     query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None, causal: bool
 ) -> Mask | None:
-    """None where the mask is an array."""
+    """None if the mask is an array."""
     if isinstance(attention_mask, LazyMask):
         shape = (query.shape[0], 1, query.shape[2], key.shape[2])
         return attention_mask.unchanged_rules() if attention_mask.shape == shape else None
     if attention_mask is not None:
         return None
-    # As with SDPA, keys behind the rows are a static cache's, and empty.
+    # As with SDPA, keys after the rows are a static cache's unused ones.
     return Mask.causal() if causal and query.shape[2] > 1 else Mask()
 
 
@@ -297,7 +297,9 @@ def _by_torch(
 
 
 def register() -> None:
-    """Done by the import. Both are needed: where the mask's is missing, models get no mask."""
+    """Called by the import. Both registrations are needed: without the mask's, models get no
+    mask.
+    """
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
     AttentionInterface.register(FLASH_NAME, flash_attention)

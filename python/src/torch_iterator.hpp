@@ -12,7 +12,8 @@ namespace maskwise::python {
 
 struct torch_iterator; // at::TensorIterator
 
-// Operand 0 is the result. All have the iterator's extents and stride 0 where they repeat.
+// Operand 0 is the result. All operands have the iterator's extents, and stride 0 where they
+// repeat.
 struct iterator_operands {
     static constexpr std::size_t most = 4;
 
@@ -31,8 +32,8 @@ bool can_read_iterators();
 
 std::int64_t element_count(const torch_iterator& iterator);
 
-// None if the iterator has another number of operands, or the result's type is none that torch and
-// Maskwise move alike: torch makes 0 or 1 of every byte of a boolean.
+// None if the iterator has another number of operands, or if the result's type is not one that both
+// torch and Maskwise move unchanged: torch normalizes bytes of a boolean to 0 or 1.
 std::optional<iterator_operands> read_operands(torch_iterator& iterator, std::size_t count);
 
 } // namespace maskwise::python

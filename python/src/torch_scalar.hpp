@@ -13,8 +13,8 @@ struct torch_scalar; // c10::Scalar
 
 using torch_element = std::array<std::byte, 16>; // of any type, the rest is 0
 
-// The element that torch would convert the number to. None if torch might refuse it, or round it in
-// another way.
+// The element to which torch would convert the number. None if torch might refuse it or round it
+// differently.
 std::optional<torch_element> element_of(const torch_scalar& number, data_type type);
 
 } // namespace maskwise::python

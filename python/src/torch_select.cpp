@@ -95,7 +95,8 @@ byte_range bytes_of(const iterator_operands& all, std::size_t operand, data_type
     return range;
 }
 
-// An overlap that torch allows, because it cannot tell, has a result by the order of its loops.
+// torch allows this overlap, because it cannot detect it. The result then depends on the order of
+// its loops.
 bool is_apart(const iterator_operands& all, std::size_t operand, data_type type) {
     if (type == all.type && all.addresses[operand] == all.addresses[0] &&
         all.strides_bytes[operand] == all.strides_bytes[0])
@@ -105,8 +106,8 @@ bool is_apart(const iterator_operands& all, std::size_t operand, data_type type)
     return dst.last <= src.first || src.last <= dst.first;
 }
 
-// New memory is mapped where it is first written, which takes several times as long as the Select,
-// and a third of that in huge pages. NumPy advises them from this size on; torch does not.
+// New memory is mapped at its first write, which takes several times as long as the Select, or a
+// third of that with huge pages. NumPy requests them from this size on; torch does not.
 constexpr std::ptrdiff_t huge_pages_from_bytes = 4 << 20;
 constexpr std::uintptr_t huge_page_bytes = 2 << 20;
 

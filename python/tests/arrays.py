@@ -27,7 +27,7 @@ DATES = [np.dtype("M8[s]"), np.dtype("m8[ms]")]
 def random_array(
     random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    """Any bits, NaN payloads among them; booleans of 0 and 1, as all of NumPy makes them."""
+    """Random bits, including NaN payloads; booleans are 0 and 1, as in NumPy."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == np.bool_:
         return (random.random(count) < 0.5).reshape(shape)

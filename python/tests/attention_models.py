@@ -1,4 +1,4 @@
-"""Generated models of one operator that is attention by itself."""
+"""Generated models with one attention operator."""
 
 from __future__ import annotations
 
@@ -221,7 +221,9 @@ def draw_rotary(
 
 
 def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
-    """A prompt, one more key, or some more of one sequence; the past has room for more, or not."""
+    """A prompt, one more key, or some more keys of one sequence; the past may have room for
+    more.
+    """
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     is_rotary = random.random() < 0.6
     batch, key_heads = some(1, 2, 3), some(1, 2, 3)
@@ -351,7 +353,7 @@ def reshape_numbers(random: np.random.Generator, case: Case) -> None:
 
 
 def lengthen(random: np.random.Generator, case: Case) -> None:
-    """One more, or a few, along a dimension of one input, or of a pair of them."""
+    """One element more, or a few, along a dimension of one input or of a pair of inputs."""
     name = str(random.choice(list(case.feeds)))
     twin = name.replace("key", "value") if "key" in name else name.replace("K", "V")
     more = int(random.choice([1, 8, 16]))
@@ -375,7 +377,7 @@ def part_keys(random: np.random.Generator, case: Case) -> None:
 
 
 def empty_keys(random: np.random.Generator, case: Case) -> None:
-    """No rows: GroupQueryAttention then reads what its past holds."""
+    """Without rows, GroupQueryAttention reads only its past."""
     for name in ("key", "value", "K", "V"):
         if name in case.feeds:
             axis = case.feeds[name].ndim - 2
@@ -383,7 +385,7 @@ def empty_keys(random: np.random.Generator, case: Case) -> None:
 
 
 def one_or_few(random: np.random.Generator, case: Case) -> None:
-    """A mask of one row or column, of fewer columns than keys, or of fewer dimensions."""
+    """A mask with one row or column, fewer columns than keys, or fewer dimensions."""
     for name in ("attn_mask", "attention_bias", "key_padding_mask"):
         if name in case.feeds and case.feeds[name].ndim > 0:
             array = case.feeds[name]
@@ -396,7 +398,7 @@ LOOSE = [reshape_numbers, reshape_numbers, lengthen, part_keys, empty_keys, one_
 
 
 def loosen(random: np.random.Generator, case: Case) -> Case:
-    """In one form or two that ONNX Runtime may take, whatever its documents say."""
+    """In one or two forms that ONNX Runtime may accept, whatever its documents say."""
     case.is_open = random.random() < 0.8
     for _ in range(int(random.integers(1, 3))):
         LOOSE[int(random.integers(len(LOOSE)))](random, case)

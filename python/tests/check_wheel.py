@@ -84,7 +84,7 @@ def install_beside_torch(wheel: Path, environment: Path) -> None:
 
 
 def check_build(build: Path, folder: Path) -> None:
-    """A project in which everything is compiled: scikit-build-core has only to pack it."""
+    """A project with compiled binaries: scikit-build-core only packs them."""
     package = folder / "project/python/maskwise"
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):

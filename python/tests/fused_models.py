@@ -241,8 +241,8 @@ def checked(
 
 
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
-    """A model with open shapes, one node for Maskwise; small inputs, and some of a few megabytes of
-    which the output would take gigabytes.
+    """A model with open shapes and one node for Maskwise. Inputs are small, or of a few
+    megabytes with an output of gigabytes.
     """
     random = np.random.default_rng(0)
     short, long = (2, 60_000)

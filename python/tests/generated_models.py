@@ -284,7 +284,7 @@ class Generator(Builder):
             build(*given)
 
     def outputs(self) -> list[Value]:
-        """Most values without a reader, some that have one, some twice."""
+        """Mostly values without a reader, some with one, some twice."""
         read = {name for node in self.nodes for name in node.input}
         made = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in made]

@@ -49,7 +49,7 @@ def model_of(
     opset: int = 16,
     says: Sequence[onnx.ValueInfoProto] = (),
 ) -> bytes:
-    """`says`: shapes of values inside."""
+    """`says`: shapes that the model declares for inner values."""
     graph = helper.make_graph(nodes, "test", inputs, outputs, constants, value_info=says)
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())

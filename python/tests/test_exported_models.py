@@ -1,4 +1,4 @@
-"""The graphs in models/ are what scripts/export_models.py makes of the pinned versions."""
+"""The graphs in models/ match the output of scripts/export_models.py with the pinned versions."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_sums(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """-infinity is said of rows without keys only, whatever scores and values are."""
+    """Only rows without keys have -infinity, whatever scores and values are."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)

@@ -1,4 +1,4 @@
-"""Operators that are attention by themselves, in ONNX Runtime: as its own kernels, or refused."""
+"""Single operators of attention in ONNX Runtime: results of its kernels, or a refusal."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_nothing_masks_deep_heads(capfd: Any) -> None:
 
 
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
-    """A prompt of one sequence of two heads of 16, and what else there is; None takes away."""
+    """A prompt of one sequence with two heads of 16, plus the given inputs; None removes one."""
     random = np.random.default_rng(rows)
     made = {"query": random.standard_normal((1, rows, 32)).astype("f")}
     made |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}

@@ -83,7 +83,7 @@ def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 def test_generated_chains(element: int) -> None:
-    """Right, whatever is claimed of them, with all shapes open."""
+    """Correct with all shapes open, whatever is claimed."""
     random = np.random.default_rng(23 + element)
     for _ in range(150):
         steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
@@ -262,7 +262,7 @@ def test_inside_loop(capfd: Any) -> None:
 
 
 def test_what_a_loop_carries_may_get_more_dimensions() -> None:
-    """Whatever its body says: a Softmax that is claimed would know one rank only."""
+    """Whatever its body is: a claimed Softmax would know only one rank."""
     i64 = TensorProto.INT64
     turn = helper.make_graph(
         [

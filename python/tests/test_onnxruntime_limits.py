@@ -116,7 +116,9 @@ def test_f16_that_comes_through_many_copies(copies: int, verdict: str, capfd: An
 
 
 def gpt_model(opset: int, fill: float) -> bytes:
-    """The causal mask of an old GPT-2, cut out of a whole that is known only at run time."""
+    """The causal mask of an old GPT-2, sliced from a larger one whose size is known only at run
+    time.
+    """
     whole = np.tril(np.ones((1, 1, 8, 8), np.uint8))
     nodes = [
         op("MatMul", "q", "k", "products"),
@@ -202,7 +204,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 @KINDS
 def test_memory_that_cannot_be_had(kind: str) -> None:
-    """An error, and the session goes on."""
+    """An error, after which the session still works."""
     ran = in_a_process(f"""{BEGIN}
 import resource
 model, small, large = f.example("{kind}")
@@ -312,7 +314,7 @@ def kept(layers, threads, lengths):
 kept(1, 1, [256])
 """
 )
-PLAN = 24 << 10  # bytes of one, without scratch
+PLAN = 24 << 10  # bytes of one session, without scratch
 
 
 def test_memory_follows_threads_not_layers() -> None:

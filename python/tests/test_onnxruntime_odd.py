@@ -181,7 +181,7 @@ def test_forms_that_onnx_runtime_takes(form: str) -> None:
 @pytest.mark.parametrize("rows", [8, 300])
 @pytest.mark.parametrize("odd", [np.inf, np.nan])
 def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
-    """ONNX Runtime makes each row NaN; docs/onnxruntime.md says when Maskwise does."""
+    """ONNX Runtime makes each row NaN; docs/onnxruntime.md says when Maskwise does, too."""
     random = np.random.default_rng(rows)
     feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}
     feeds["attn_mask"] = np.arange(rows) < np.full((rows, 1), rows - 1)

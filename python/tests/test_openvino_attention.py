@@ -22,7 +22,7 @@ LARGE = Attention(rows=130, keys=130)
 
 
 def check(made: Attention, **settings: Any) -> None:
-    """Against OpenVINO alone, whatever that makes of rows that are masked as a whole."""
+    """Compared with OpenVINO alone, including fully masked rows."""
     model = attention_model(made)
     arrays = arrays_of(made)
     stock = run(compile_model(model), arrays)

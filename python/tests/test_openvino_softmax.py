@@ -64,7 +64,7 @@ def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
 
 
 def test_scores_that_are_smaller_than_the_mask() -> None:
-    """By evaluate, too, before which no shapes are inferred again."""
+    """Also by evaluate, before which shapes are not inferred again."""
     sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
     precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
     layers = [

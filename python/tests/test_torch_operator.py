@@ -264,7 +264,7 @@ REFUSED: list[Any] = [
 @pytest.mark.parametrize("mode", ["no_grad", "inference_mode", "enable_grad"])
 @pytest.mark.filterwarnings("ignore")
 def test_torch_traces_the_operator_or_nothing(mode: str) -> None:
-    """Never the result of one input as a constant."""
+    """The result of one input must never become a constant."""
     x, other = draw(2, 4, 200, 32), draw(2, 4, 200, 32, seed=1)
     with maskwise_torch.installed(), getattr(torch, mode)():
         for call in TRACED:

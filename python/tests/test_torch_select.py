@@ -101,7 +101,7 @@ def random_bytes(dtype: Any, *shape: int, seed: int = 0) -> Any:
 
 @st.composite
 def layouts(draw: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """A view of this shape: permuted, with steps, behind other elements, repeated."""
+    """A view of this shape: permuted, strided, offset, repeated."""
     order = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from((1, 1, 1, 2))) for _ in shape]
     repeats = [draw(st.integers(0, 7)) == 0 for _ in shape]

@@ -52,7 +52,7 @@ class Setup:
 
     @cached_property
     def types(self) -> set[str]:
-        """In which the library runs a MatMul."""
+        """The types for which the library runs a MatMul."""
         asked = ["f32", "bf16", "f16"]
         tests = report(f"--dt={','.join(asked)}", case("op/matmul.json"), is_test=False)
         return {name for name, test in zip(asked, tests, strict=True) if test["state"] == "PASSED"}
@@ -104,7 +104,7 @@ def case(name: str) -> str:
 
 ADD = case("op/add.json")
 SELECT = case("op/select.json")
-# Not a whole number of pages, so that a write in front does not trap.
+# Not a whole number of pages, so that a write before the buffer does not trap.
 SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
 
 

@@ -1,5 +1,5 @@
-// maskwise-bench: runs graph cases in the JSON format of oneDNN's driver on whatever oneDNN the
-// process gets, checks the results against its own oracle, and measures. See docs/harness.md.
+// maskwise-bench: runs graph cases in the JSON format of oneDNN's driver on the process's oneDNN,
+// checks the results against its oracle, and measures. See docs/harness.md.
 
 #include "input/command_line.hpp"
 #include "model/graph.hpp"

@@ -36,8 +36,9 @@ class CommandLine(unittest.TestCase):
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
 
     def test_a_batch_as_onednn_keeps_them(self) -> None:
-        """Files named from two folders up, a graph without attributes, a layout without a shape, a
-        tensor that the graph lacks, and an option that nobody can read."""
+        """Files named from two folders up, a graph without attributes, a layout without a shape,
+        a tensor that the graph lacks, and an unreadable option.
+        """
         with tempfile.TemporaryDirectory() as folder:
             graph = json.loads((INPUTS / "op/add.json").read_text())
             del graph["graph"][0]["attrs"]
@@ -317,7 +318,7 @@ class Results(unittest.TestCase):
 
     def test_cold_caches_are_slower(self) -> None:
         fits = "--in-shapes=0:512x512+1:512x512"  # 3 MB, inside the last-level cache
-        # One thread: waking a second one takes as long as the data from memory.
+        # One thread: waking a second one takes as long as reading the data from memory.
         time = [
             "--mode=P",
             "--threads=1",
@@ -329,8 +330,8 @@ class Results(unittest.TestCase):
         def best_ms(cache: str) -> float:
             return float(run(*time, f"--cold-cache={cache}", ADD).out.splitlines()[0])
 
-        # A busy machine hides the difference in one pair of runs, and cannot make it in six: the
-        # best of 40 calls differs by far less than a quarter unless the data come from memory.
+        # A busy machine may hide the difference in one pair of runs, but not in six: the best of 40
+        # calls varies by far less than a quarter unless the data come from memory.
         pairs = ((best_ms("all"), best_ms("none")) for _ in range(6))
         self.assertTrue(any(cold > 1.25 * warm for cold, warm in pairs))
 

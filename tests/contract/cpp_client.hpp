@@ -80,8 +80,8 @@ struct bound {
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs);
 
-// Runs the partitions in the order in which they are handed out, each tensor described as `now` has
-// it, else as its port. Inputs that `memory` lacks are f32 and masks of ones.
+// Runs the partitions in their order. Each tensor has the description in `now`, else that of its
+// port. Inputs without entry in `memory` are ones: f32 numbers, or masks.
 using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
 void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});

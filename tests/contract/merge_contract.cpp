@@ -1,6 +1,6 @@
-// Merging of a Select with a SoftMax as a client meets it: through oneDNN's public C++ header, in
-// every lane, with oneDNN alone and with the plugin. What merged partitions compute is the batch
-// merge_ci's.
+// Merging of a Select with a SoftMax, as a client of oneDNN's public C++ header sees it, in every
+// lane, with oneDNN alone and with the plugin. The batch merge_ci tests the results of merged
+// partitions.
 
 #include "cpp_client.hpp"
 
@@ -54,7 +54,7 @@ TEST(merge, never_under_policy_debug) {
     EXPECT_EQ(scale_select_soft_max(policy::debug).size(), 3U);
 }
 
-// Element-wise operators stay oneDNN's, and the Select is a partition by itself.
+// Element-wise operators stay oneDNN's, and the Select is a single partition.
 TEST(merge, needs_a_soft_max) {
     const auto partitions = partitions_of(
         {make(10, kind::Tanh, {dense(0, shape)}, dense(3, shape)),
@@ -69,8 +69,8 @@ TEST(merge, needs_a_soft_max) {
         ASSERT_NEAR(element(memory, 5, i), std::exp(std::tanh(element(memory, 0, i))), 1e-5F);
 }
 
-// The merged partition uses what an operator makes that stands after its first member: tanh(0) is
-// used by its third one.
+// The merged partition reads a value whose operator comes after the partition's first member: its
+// third member reads tanh(0).
 TEST(merge, keeps_a_topological_order) {
     const auto value = [](std::size_t id) { return dense(id, shape); };
     const auto partitions = partitions_of(

@@ -138,7 +138,7 @@ TEST_F(redescribed, an_open_output_has_the_dense_stride_for_an_extent_of_1) {
     if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN's own choice may be another";
     expect_open_output({1, 2, 5, 3}, {1, 5, 1, 10}, {30, 5, 1, 10});
     expect_open_output({16, 2, 1}, {2, 1, 32}, {2, 1, 1});
-    expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // not 1, which the rows have
+    expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // not 1, the extent of the rows
 }
 
 // A mask's layout is not one that oneDNN's operators would have handed on.

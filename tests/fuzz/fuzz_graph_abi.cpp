@@ -1,7 +1,7 @@
 // The C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. Up to the
-// partitions every status must be the one that oneDNN alone gives, and the partitions are oneDNN's;
-// what Maskwise compiles must work or be refused as the rules of graph_abi/reference.cpp say, and
-// dst must hold the reference's bytes.
+// partitions, every status must equal that of oneDNN alone, and so must the partitions. If Maskwise
+// compiles one, it must work or be refused by the rules in graph_abi/reference.cpp, and dst must
+// have the reference's bytes.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/call_sequence.hpp"

@@ -147,7 +147,7 @@ struct expectation {
 std::vector<expectation> expectations(const progress& shared) {
     const tally& seen = shared.counted;
     const auto& library = test::library();
-    // Before 3.8 a Select stands between oneDNN's partitions, and host scalars came with 3.9.
+    // Before 3.8, a Select is between oneDNN's partitions; 3.9 introduced host scalars.
     const double composites = library.minor < 8 ? 0 : 0.03, scalars = library.minor < 9 ? 0 : 0.01;
     // A CPU without bf16 lacks most of the graphs with 16-bit types.
     const double compared = library.bf16 ? 0.35 : 0.25, refused = library.bf16 ? 0.55 : 0.7;

@@ -38,7 +38,7 @@ from model_values import LARGEST, LEAST, UNITS, Evaluator, Pair, Values  # noqa:
 from sdpa_models import arrays_of as attention_arrays  # noqa: E402
 from sdpa_models import attention_model, drawn  # noqa: E402
 
-BATCH = 50  # models of one child
+BATCH = 50  # models per child
 SECONDS = 600  # of a batch, before it hangs
 SLACK = 64  # times what one displaced rounding makes
 COMPILATIONS = 6  # of OpenVINO alone, before it is held to differ from itself

@@ -24,7 +24,7 @@ namespace {
 constexpr isa planned_isa = isa::avx512;
 constexpr std::int64_t planned_stream_bytes = 24 << 20;
 
-// By width, of operands in the order in which they came.
+// By width, with operands in their order of appearance.
 struct planned {
     std::string operands;
     std::map<std::string, std::string> plans;

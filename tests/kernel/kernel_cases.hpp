@@ -22,7 +22,7 @@ struct kernel_case {
     friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
 };
 
-// Each kernel of one list, on every instruction set of this machine that has its own.
+// Every kernel of one list, on each instruction set of this machine that has a separate one.
 template <class Kernel>
 std::vector<kernel_case<Kernel>> cases_of(std::span<const Kernel> kernel_table::*list) {
     std::vector<kernel_case<Kernel>> cases;

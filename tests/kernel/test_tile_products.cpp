@@ -19,7 +19,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// sum + the products of these, which stand in row 3 of a and column 1 of b; the rest is 0.
+// sum + the products of these, which are in row 3 of a and column 1 of b; all other elements are 0.
 float product(float sum, const std::vector<float>& a, const std::vector<float>& b) {
     using tiles = emulated_tiles<4>;
     std::vector<std::uint16_t> rows(16 * 32), pairs(16 * 4 * 2);
@@ -96,7 +96,7 @@ std::vector<const kernel_table*> tile_tables() {
     return tables;
 }
 
-// By tiles: each half of 16 pairs by itself, then both, then the sum.
+// By tiles: the sum of each half of 16 pairs, then of both halves, then with the old sum.
 float half(const product_case& what, std::int64_t row, std::int64_t query, std::int64_t first,
            int odd) {
     float sum = 0;

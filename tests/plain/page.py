@@ -35,7 +35,7 @@ WANTED = {
 }
 
 
-# README has lines of the package alone; these contexts extend the one that checks them.
+# README needs the package alone; these contexts extend the one that checks it.
 BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 
 
@@ -63,7 +63,7 @@ def run_block(page: str, line: int, language: str, block: str, names: dict[str, 
         if ran.returncode != 0:
             sys.exit(f"{where} failed:\n{ran.stdout}{ran.stderr}")
         return
-    # Blank lines in front: a traceback then has the page's own lines.
+    # Blank lines before the block, so that a traceback has the page's line numbers.
     code = compile("\n" * (line - 1) + block, str(ROOT / page), "exec")
     try:
         exec(code, names)

@@ -1,4 +1,4 @@
-"""Paths of one machine and hosts of registries are found in tracked files, and nothing else is."""
+"""Tracked files with paths of one machine or hosts of registries are found, and no others."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""scripts/lane gives a program what its oneDNN needs, decided by the files of the installation."""
+"""scripts/lane sets what a lane's oneDNN needs, by the files of the installation."""
 
 import os
 import shutil

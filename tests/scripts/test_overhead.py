@@ -1,4 +1,4 @@
-"""The guard of overhead decides by the median of its turns, whatever noise some of them have."""
+"""The overhead test decides by the median of its turns, despite noise in some of them."""
 
 from random import Random
 

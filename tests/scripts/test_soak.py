@@ -1,4 +1,4 @@
-"""The soak finds what grows steadily, however slowly, and nothing in memory that only moves."""
+"""The soak finds steady growth, however slow, and ignores memory that only fluctuates."""
 
 import io
 from collections.abc import Callable

@@ -15,7 +15,7 @@ void fail_allocations_of(std::size_t bytes);
 // One of the next allocations fails; the first is number 0. With `onwards`, all later ones fail,
 // too.
 void fail_allocation(std::int64_t number, bool onwards);
-// None fails any more. Returns whether one did.
+// No allocation fails any more. Returns whether one did.
 bool stop_failing();
 
 // Blocks that were not freed yet.

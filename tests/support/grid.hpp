@@ -46,12 +46,12 @@ void for_each_line(const grid& of, std::size_t axis, const Visit& visit) {
     });
 }
 
-// MatMul of ranks of two and more; nullopt where shapes do not fit. What meets an element of `a` of
-// at most `negligible` adds nothing, whatever it is.
+// MatMul of ranks of two and more; nullopt if shapes do not match. If an element of `a` is at most
+// `negligible`, its product is ignored, even with NaN.
 std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b,
                                       double negligible = -1);
 
-// SoftMax along the axis, and the logarithms of its sums, in which that extent is 1.
+// SoftMax along the axis, and the logarithms of its sums, with extent 1 along the axis.
 std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero);
 
 // The index of each element along the axis.

@@ -57,7 +57,7 @@ std::uint64_t encode_whole(double value, int bits, bool is_signed) {
     const std::uint64_t all = ~std::uint64_t{0} >> (64 - bits);
     const double least = is_signed ? -std::ldexp(1.0, bits - 1) : 0,
                  rounded = std::nearbyint(value);
-    // 2^63 - 1 is 2^63 as a double, which no s64 is.
+    // 2^63 - 1 becomes 2^63 as a double, which is not an s64.
     if (rounded >= std::ldexp(1.0, is_signed ? bits - 1 : bits) - 1)
         return is_signed ? all >> 1 : all;
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(std::max(rounded, least))) & all;

@@ -26,8 +26,8 @@ enum class element { f16 = 1, bf16, f32, s32, s8, u8, f64, boolean, s64 = 16 };
 
 std::int64_t width_bytes(element type); // 0 for anything else
 
-// An element's bits as a number and back: rounded to nearest even, saturated where whole, in which
-// NaN becomes 0. Any bit makes a boolean 1.
+// Converts an element's bits to a number and back: rounded to nearest even; integers saturate, and
+// NaN becomes 0. Any set bit makes a boolean 1.
 double decode(std::uint64_t bits, element type);
 std::uint64_t encode(double value, element type);
 double round_to(double value, element type);

@@ -47,8 +47,8 @@ inline std::int64_t inner_stride(const extent_list& strides) {
     return strides.empty() ? 0 : strides.back();
 }
 
-// Calls row(offsets, extent) for each innermost row of that shape; operand k steps by strides[k]
-// and along the row by the last of them. Without dimensions there is one row of one element.
+// Calls row(offsets, extent) for each innermost row of the shape. Operand k steps by strides[k],
+// along the row by the last of them. Without dimensions, there is one row of one element.
 template <std::size_t N, typename Row>
 void walk_rows(const extent_list& extents, const std::array<extent_list, N>& strides, Row&& row) {
     if (count_of(extents) == 0) return;

@@ -8,7 +8,7 @@
 
 namespace maskwise::test {
 
-// Shapes that rules speak of.
+// The shape to which rules apply.
 struct rule_shape {
     std::int64_t sequences = 1, rows = 0, keys = 0;
 };

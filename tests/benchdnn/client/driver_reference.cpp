@@ -27,8 +27,8 @@ void round_to(data_type type, tensor& t) {
     t = in_f32(from_doubles(type, t.shape, to_doubles(t)));
 }
 
-// Quantization keeps its types; all others compute in f32, whatever the graph says. A layout that
-// the library would choose is dense.
+// Quantization keeps its types; all other operators compute in f32, whatever types the graph
+// declares. A layout left to the library is dense.
 op op_alone(op o) {
     for (auto* ports : {&o.inputs, &o.outputs})
         for (logical_tensor& t : *ports) {

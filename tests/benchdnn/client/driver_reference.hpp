@@ -1,7 +1,7 @@
 #pragma once
 
 // The reference with which oneDNN's driver compares a partition: its operators one by one in f32.
-// oneDNN runs each operator that sums or approximates, alone.
+// Operators that sum or approximate run in oneDNN, one at a time.
 
 #include "oracle/oracle.hpp"
 

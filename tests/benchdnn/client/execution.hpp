@@ -18,8 +18,8 @@ using edge = guarded_buffer::edge;
 // Buffers and tensors for a compiled program; may be run any number of times.
 class execution {
 public:
-    // `inputs` holds dense values for every graph input. With `in_place` an output shares the
-    // buffer of the input that the library says it may overwrite. `p` must outlive this.
+    // `inputs` holds dense values for every graph input. With `in_place`, an output shares the
+    // buffer of the input that the library allows it to overwrite. `p` must outlive this.
     execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
     void run();  // every partition in order; throws test::failed_call

@@ -274,8 +274,8 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
     }
 }
 
-// A partition that only moves elements must do so to the bit with whatever it was handed, however
-// far its inputs may be from the oracle's.
+// A partition that only moves elements must do so to the bit with its actual inputs, even if these
+// differ from the oracle's.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
         const graph part = part_of(known_, step);

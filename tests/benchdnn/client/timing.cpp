@@ -86,7 +86,7 @@ std::vector<double> take_samples(const timed_calls& work, int samples, double ma
         // A cold call is one call: the second one would find the data in the caches.
         if (calls == 1 && ms < sample_ms / 2 && !cold_cache) {
             calls = static_cast<int>(sample_ms / std::max(ms, 1e-6)) + 1;
-            continue; // the first call only says how many make a sample
+            continue; // the first call only determines how many calls make a sample
         }
         taken.push_back(ms);
         if (samples > 0 && taken.size() >= static_cast<std::size_t>(samples)) break;

@@ -50,7 +50,7 @@ std::array<range, 3> ranges_of(const product& p) {
     return {source, weights, range{-8, 8}};
 }
 
-// Binary digits in which sums stay exact.
+// Binary digits up to which sums are exact.
 int digits_of(data_type type) {
     switch (type) {
     case data_type::bf16:

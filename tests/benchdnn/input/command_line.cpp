@@ -139,7 +139,7 @@ private:
     search_path search_;
     flag_state state_;
     command_line result_;
-    std::string without_case_; // the last option that no case has had yet
+    std::string without_case_; // the last option that no case has used yet
     int depth_ = 0;
 };
 

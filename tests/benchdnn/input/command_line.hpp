@@ -11,7 +11,7 @@ namespace maskwise::bench {
 // Options of the whole run.
 struct run_options {
     bool help = false;
-    bool list = false; // list the tests whatever their mode
+    bool list = false; // list the tests in any mode
     bool serve = false;
     bool isolate = false;
     int rounds = 1;  // how often every case runs

@@ -83,7 +83,7 @@ void rewrite_mb(graph& g, std::int64_t mb) {
             if (t.shape.size() < 2 || t.shape[0] != largest) return;
             t.shape[0] = mb;
             if (t.strides.empty()) return;
-            // The stride of a single row says nothing: rows may not overlap now.
+            // The stride of a single row is meaningless, and rows must not overlap now.
             std::int64_t row = 1;
             for (std::size_t i = 1; i < t.shape.size(); ++i) row += (t.shape[i] - 1) * t.strides[i];
             t.strides[0] = std::max(t.strides[0], row);

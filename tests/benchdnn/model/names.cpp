@@ -59,7 +59,7 @@ constexpr const char* op_kind_names = R"(
     Subtract Tanh TanhBackward TypeCast Wildcard HardSigmoid HardSigmoidBackward Select Pow
     GroupNorm GenIndex GreaterEqual RMSNorm Dropout)";
 
-// Those that came after 3.0: from which number on, and with which minor version.
+// Status codes newer than 3.0: the first number, and its minor version.
 constexpr std::pair<int, int> later_op_kinds[] = {{79, 1}, {81, 2},  {83, 6},
                                                   {84, 7}, {86, 11}, {87, 12}};
 

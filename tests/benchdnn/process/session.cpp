@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    // A case of a batch that cannot be read is listed with the reason, and the batch goes on.
+    // A case of a batch that cannot be read is listed with the reason, and the batch continues.
     case_result run_or_skip(const case_config& config) {
         try {
             return line_.run.isolate ? isolated_.run(config) : here_.run(config);

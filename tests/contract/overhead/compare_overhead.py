@@ -40,7 +40,7 @@ class Turn:
 
 
 def verdict(turns: list[Turn]) -> bool | None:
-    """Whether the median is within the bound, by the sign test; None where that is open."""
+    """Whether the median is within the bound, by the sign test; None if undecided."""
     above = sum(turn.added > turn.bound for turn in turns)
     fewer = min(above, len(turns) - above)
     chance = sum(math.comb(len(turns), k) for k in range(fewer + 1)) / 2 ** len(turns)

@@ -1,5 +1,5 @@
-// Preloaded in front of the plugin: to finalize a graph takes 25 microseconds more. That is about
-// twice the bound of a graph of twenty operators, and the test of overhead must find it.
+// Preloaded before the plugin: finalizing a graph takes 25 microseconds more. That is about twice
+// the bound for a graph of twenty operators, so the overhead test must notice it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>

@@ -236,7 +236,7 @@ class LaneCase(Case):
 
 
 class Loading(LaneCase):
-    """Ways in which the plugin and oneDNN come into a process."""
+    """Ways to load the plugin and oneDNN into a process."""
 
     def test_preloaded(self) -> None:
         self.assert_right(client(SETTING.plugin))

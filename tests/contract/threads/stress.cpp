@@ -29,7 +29,8 @@ constexpr int rounds = 60;
 #endif
 constexpr int threads = 6;
 
-// Columns of one and rows of the other source repeat; large enough for several threads from 600 on.
+// Columns of one source and rows of the other repeat; from 600 on, large enough for several
+// threads.
 node square_select(std::int64_t n) {
     return select_of({1, n}, {n, 1}, {n, n}, {n, n});
 }

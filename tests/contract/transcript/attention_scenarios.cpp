@@ -189,7 +189,7 @@ memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     return bytes;
 }
 
-// Means of up to eight integers, as multiples of 1/840: exact whatever was rounded on the way.
+// Means of up to eight integers, as multiples of 1/840: exact despite roundings.
 std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
     std::vector<std::uint8_t> means;
     for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {

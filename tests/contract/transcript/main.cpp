@@ -24,7 +24,7 @@ std::size_t& progress() {
     return *shared;
 }
 
-// On which the differences may depend.
+// Facts on which the differences may depend.
 void note_facts(const transcript& out, const void*) {
     const auto& facts = library();
     out.note("minor", facts.minor);

@@ -25,7 +25,7 @@ struct named_case {
 select_case with_tensor(const logical_tensor& tensor);
 logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout);
 
-// Everything that a client makes of one Select, destroyed in order.
+// All objects that a client creates for one Select, destroyed in order.
 class select_graph {
 public:
     // Builds op and graph; notes the statuses of op_create and add_op.
@@ -46,9 +46,9 @@ private:
     std::vector<owned_partition> partitions_;
 };
 
-// Compiles `partition` with these lists and, where that succeeds, notes the queried dst, in-place
-// pairs and scratchpad; executes it on data that depend on tensor id and position only and notes a
-// hash of every byte of dst's buffer.
+// Compiles `partition` with these lists. On success, records the queried dst, in-place pairs and
+// scratchpad, executes it on data that depend only on tensor id and position, and records a hash of
+// dst's whole buffer.
 void compile_and_execute(const transcript& out, dnnl_graph_partition_t partition,
                          const std::vector<logical_tensor>& inputs,
                          const std::vector<logical_tensor>& outputs);

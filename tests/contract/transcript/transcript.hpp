@@ -1,8 +1,8 @@
 #pragma once
 
-// A client of the public oneDNN Graph C API that writes down what each call answers. Run once with
-// oneDNN alone and once with the plugin in front, the two transcripts must agree line for line but
-// for the differences listed in differences.txt.
+// A client of the public oneDNN Graph C API that records the result of each call. The transcripts
+// with oneDNN alone and with the plugin must be equal, except for the differences listed in
+// differences.txt.
 
 #include "support/client/graph_client.hpp"
 

@@ -1,7 +1,6 @@
-// The traps that a library in front of oneDNN's Graph API can fall into, one test each, by number.
-// The same binary runs with oneDNN alone and with the plugin in front (MASKWISE_EXPECT says which);
-// traps of the process itself (3, and the files of 9) are tests of
-// surroundings/test_surroundings.py.
+// Traps for a library that wraps oneDNN's Graph API, one test each, by number. The same binary runs
+// with oneDNN alone and with the plugin (MASKWISE_EXPECT says which). Traps of the process itself
+// (3, and the files of 9) are tests of surroundings/test_surroundings.py.
 
 #include "traps_support.hpp"
 
@@ -184,7 +183,7 @@ TEST_F(traps, trap_08_fused_selects_stay_fused) {
     EXPECT_EQ(together[dst.id], apart[dst.id]);
 }
 
-// 9: the claimed operator is in the real graph as the client gave it; nothing stands in its place.
+// 9: the real graph has the claimed operator as the client passed it, without a replacement.
 TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
     const auto inputs = inputs_of(partition.get()), outputs = outputs_of(partition.get());
     ASSERT_EQ(inputs.size(), 3U);
@@ -231,8 +230,8 @@ TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
     EXPECT_TRUE(is_equal(answer, dst));
 }
 
-// 12: what callbacks of the client throw still reaches the client through the plugin. What oneDNN
-// throws is a status of Maskwise's: compile/cond_* of the transcripts.
+// 12: exceptions of the client's callbacks reach the client through the plugin. oneDNN's exceptions
+// become statuses: compile/cond_* of the transcripts.
 TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
     if (is_sycl()) GTEST_SKIP() << "SYCL builds refuse allocators of host functions";
     if (library().minor < 3) GTEST_SKIP() << "oneDNN 3.2 alone does not let it through";

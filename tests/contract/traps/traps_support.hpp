@@ -25,7 +25,7 @@ dnnl_status_t set_fpmath_mode(dnnl_graph_graph_t graph);
 dnnl_status_t set_dump_mode(unsigned modes);
 dnnl_status_t create_ocl_allocator();
 
-// dst's bytes after dnnl_graph_compiled_partition_execute_v2; empty where that fails.
+// dst's bytes after dnnl_graph_compiled_partition_execute_v2; empty on failure.
 std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& what);
 
 // The result of dnnl_graph_tensor_get_logical_tensor for a tensor created from `what`.
@@ -39,8 +39,8 @@ logical_tensor scalar_of_host(std::size_t id);
 std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
 
-// Executes the first partition of a graph with a host scalar in place of the tensor `scalar`,
-// whatever that is in the graph.
+// Executes the first partition of a graph with a host scalar as the tensor `scalar`, whatever the
+// tensor's role is.
 dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar);
 
 } // namespace maskwise::contract

@@ -11,7 +11,7 @@ namespace {
 using test::draw;
 using test::one_in;
 
-// The same handle of both sides; null where nothing is alive.
+// The same handle on both sides; null if it was destroyed.
 template <typename Handle>
 using both = std::array<Handle, 2>;
 

@@ -14,7 +14,7 @@ struct chain_description {
     graph_description graph;
     std::map<std::size_t, logical_tensor> now; // every tensor of the graph, by id
     std::map<std::size_t, double> largest;     // of those that the client fills: a bound
-    std::map<std::size_t, float> fills;        // of those among them that have one value: which
+    std::map<std::size_t, float> fills;        // values of inputs that have one value everywhere
     std::map<std::size_t, double> tolerance;   // of those that operators make
     std::set<std::size_t> open;                // made, in a layout that the library chooses
     bool lists_are_reversed = false, has_further_output = false;

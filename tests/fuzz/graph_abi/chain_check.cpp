@@ -25,7 +25,7 @@ void switch_caches_off() {
     if (!are_off) fail("oneDNN's caches cannot be switched off");
 }
 
-// One side's tensors next to the operators' definitions.
+// One side's tensors, compared with the operators' definitions.
 class judge {
 public:
     judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
@@ -168,7 +168,7 @@ void spoil(chain_result& side, std::size_t id) {
     if (test::width_bytes(tensor) > 1) store(side.bytes.at(id).data(), tensor.data_type, 9e4F);
 }
 
-// Others on both sides, which excuses nothing.
+// Different exceptions on both sides, which excuse nothing.
 void spoil_where_planted(chain_result& plugin_side, chain_result& other) {
     if (!planted("wrong_tensors") || plugin_side.written.empty()) return;
     spoil(plugin_side, *plugin_side.written.rbegin());

@@ -36,8 +36,8 @@ class chain_oracle {
 public:
     chain_oracle(const chain_description& chain, const tensor_bytes& inputs);
 
-    // Empty where every element of the tensor is as near as the chain's bounds ask for, or
-    // is no NaN after SoftMax, which sets `loses_nans`.
+    // Empty if every element of the tensor is within the chain's bounds. A number instead of NaN
+    // after SoftMax is accepted and sets `loses_nans`.
     std::string find_wrong(const laid_out& made, bool& loses_nans) const;
 
     // Later values are computed from this tensor as the library computed it.

@@ -12,7 +12,7 @@
 namespace maskwise::fuzz {
 namespace {
 
-constexpr std::size_t further = 7778; // ids from here on are of tensors that no graph has
+constexpr std::size_t further = 7778; // ids from here on belong to no graph
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 

@@ -57,8 +57,8 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
     return then_.size() - 1;
 }
 
-// Permuted, with gaps now and then, but where oneDNN dies of gaps: in one dimension. What an extent
-// of 1 has as its stride is no client's concern, so it is anything.
+// Permuted, sometimes with gaps, except in one dimension, where oneDNN crashes on gaps. The stride
+// of an extent of 1 is arbitrary.
 void chain_writer::lay_out_anew(logical_tensor& tensor) {
     std::vector<std::size_t> order(static_cast<std::size_t>(tensor.ndims));
     std::iota(order.begin(), order.end(), 0);
@@ -78,7 +78,7 @@ void chain_writer::may_reshape(std::size_t rank) {
     leading_ = draw(random_, 1, 4);
 }
 
-// The same tensor may be known to one of its operators and not to another.
+// A tensor's shape may be known to one of its operators and unknown to another.
 logical_tensor chain_writer::recorded(const chain_value& value) {
     auto tensor = test::dense(value.id, value.type, look_up(value.shape, then_));
     tensor.property = made_.now.at(value.id).property;

@@ -10,8 +10,8 @@ namespace maskwise::fuzz {
 // the extent 1.
 using dimensions = std::vector<std::size_t>;
 
-// A tensor of the graph while it is drawn. The bounds follow from what operators do to them, so
-// that results of two correct libraries are known to be near each other.
+// A tensor of the graph during the draw. Its bounds follow from the operators, so that results of
+// two correct libraries must be near each other.
 struct chain_value {
     std::size_t id = 0;
     dnnl_data_type_t type{};
@@ -29,7 +29,8 @@ public:
     std::size_t add_dimension();
     // One that has this extent at add_op.
     std::size_t add_dimension(std::int64_t extent);
-    // Tensors of this rank may have one more at compile, shapes be known only then.
+    // Tensors of this rank may have one more dimension at compile, and shapes may be known only
+    // then.
     void may_reshape(std::size_t rank);
     chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
     // Whether a value of this type may be one that the host gives.
@@ -59,7 +60,7 @@ private:
     std::vector<std::int64_t> then_{1}, now_{1};
     bool changes_extents_, changes_layouts_, forgets_shapes_ = false;
     std::size_t deepened_ = 0; // the rank that is one more at compile
-    std::int64_t leading_ = 1; // and the extent that comes in front
+    std::int64_t leading_ = 1; // and the extent that is added before
 };
 
 } // namespace maskwise::fuzz

@@ -76,7 +76,7 @@ op_description draw_select(generator& random, std::size_t id, std::size_t first_
     return op;
 }
 
-// A Select's dst goes on into an element-wise neighbour.
+// An element-wise operator reads the Select's dst.
 op_description draw_neighbour(std::size_t id, const op_description& before) {
     op_description op{id, dnnl_graph_op_relu, "", false, {}, {}};
     if (before.outputs.empty()) return op;

@@ -40,8 +40,8 @@ private:
     void note_partition(dnnl_graph_partition_t partition);
 };
 
-// Empty where `own` may differ from oneDNN alone as it does: not at all, but for partitions of one
-// operator each that are one of several, which only the policy `fusion` allows.
+// Empty unless `own` differs from oneDNN alone illegally. Only the policy `fusion` allows a
+// difference: several single-operator partitions may become one.
 std::string complain(const session& own, const session& other, const graph_description& what);
 
 } // namespace maskwise::fuzz

@@ -10,7 +10,7 @@
 namespace maskwise::test {
 namespace {
 
-int throwing = 0; // how many ask for it
+int throwing = 0; // number of live requests
 
 #define CALL(function, ...) call(#function, [&] { return function(__VA_ARGS__); })
 

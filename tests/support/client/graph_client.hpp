@@ -100,7 +100,7 @@ owned<Handle> make(const char* function, const Create& create) {
 dnnl_engine_t cpu_engine();
 dnnl_stream_t cpu_stream();
 
-// Whether the plugin stands in front in this process, and whether MASKWISE_EXPECT says so.
+// Whether the plugin is loaded in this process, as MASKWISE_EXPECT must agree.
 bool plugin_is_loaded();
 bool plugin_expected();
 // Whether Maskwise executes this compiled partition; false without the plugin.

@@ -22,12 +22,12 @@ inline bool knows_select() {
     return library().minor >= 5;
 }
 
-// Whether oneDNN makes one partition of a MatMul and what masks its scores.
+// Whether oneDNN creates one partition from a MatMul and the mask of its scores.
 inline bool fuses_attention() {
     return library().minor >= 8;
 }
 
-// Whether partitions of one operator are merged around a Select (policy fusion).
+// Whether single-operator partitions are merged around a Select (policy fusion).
 bool merges();
 
 // Whether the operator compiles as a single partition. The partition belongs to that graph.

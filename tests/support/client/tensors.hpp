@@ -27,13 +27,13 @@ logical_tensor dense(std::size_t id, dnnl_data_type_t type, const dims& extents)
 logical_tensor any_layout(std::size_t id, dnnl_data_type_t type, const dims& extents);
 logical_tensor unknown_rank(std::size_t id, dnnl_data_type_t type);
 
-// The tensors as the C API takes a list of them; valid as long as `tensors` is.
+// The tensors in the form of the C API's lists; valid as long as `tensors` is.
 std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors);
 
-// Bytes of one element, of the types that clients here give to a graph.
+// Bytes of one element, for the types that clients here use.
 std::int64_t width_bytes(const logical_tensor& tensor);
 
-// A strided tensor at its memory; `element_bytes` where its own type says something else.
+// A strided tensor and its memory; `element_bytes` overrides the type's size.
 view view_of(const logical_tensor& tensor, const void* data, std::int64_t element_bytes);
 view view_of(const logical_tensor& tensor, const void* data);
 

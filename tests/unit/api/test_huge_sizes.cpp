@@ -186,7 +186,7 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
     const attention_operands where{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
                         (at[6] != nullptr && elements_of(desc.statistics.extents) != 0);
-    if (writes && bytes >= power(47)) // no process has as many addresses
+    if (writes && bytes >= power(47)) // no process has this many addresses
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))
         plan.execute(where, loop);
@@ -244,7 +244,8 @@ TEST(huge_attention, names_the_depth_that_is_too_large) {
 
 TEST(huge_attention, of_many_workers_needs_more_than_64_bits_hold) {
     attention_desc desc = of_depth(power(26));
-    desc.query = {data_type::f32, {power(31), 2, power(26)}, {4, 0, 0}}; // not rows of one head
+    // rows that are not of one head
+    desc.query = {data_type::f32, {power(31), 2, power(26)}, {4, 0, 0}};
     EXPECT_EQ(compile(desc).scratch_bytes(std::numeric_limits<int>::max()),
               std::numeric_limits<std::int64_t>::max());
 }

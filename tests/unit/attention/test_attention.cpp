@@ -174,7 +174,7 @@ TEST_P(attention_test, gives_rows_that_a_bias_masks_their_weights) {
     }
 }
 
-// Both a row of NaN and one without any score are zeros, whatever the values are.
+// A row of NaN and a row without any score are both zeros, whatever the values are.
 TEST_P(attention_test, makes_zeros_of_nan) {
     attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
     std::vector<double> queries = what.query.values, keep(70 * 90, 1);

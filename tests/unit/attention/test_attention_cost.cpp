@@ -158,7 +158,7 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                 }
 }
 
-// Heads of one query each that meet the same keys read these once: broadcast, and grouped.
+// Heads of one query each with the same keys read these once: broadcast, and grouped.
 TEST(attention_cost, of_heads_that_share_keys) {
     for (const std::int64_t key_heads : {1, 2}) {
         attention_case what =

@@ -1,5 +1,5 @@
-// Attention through the public API: threads, the caller's loop, memory, errors. What happens where
-// memory is missing: test_failing_attention.cpp.
+// Attention through the public API: threads, the caller's loop, memory, errors.
+// test_failing_attention.cpp tests missing memory.
 
 #include "support/attention_case.hpp"
 #include "support/texts.hpp"

@@ -179,7 +179,8 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
     EXPECT_GE(same, 40);
 }
 
-// Heads of a few queries that share keys are rows of one, each with its own place in the sequence.
+// Heads of a few queries that share keys become rows of one head; each keeps its position in the
+// sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
         attention_case what = test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);

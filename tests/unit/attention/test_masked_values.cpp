@@ -144,7 +144,7 @@ std::vector<document> documents_of(std::int64_t rows, std::int64_t keys, std::in
     return made;
 }
 
-// Each rule by itself, with ends that are odd and even.
+// Each rule alone, with odd and even ends.
 std::vector<mask_rules> rules_of(const rule_shape& shape, std::int64_t end) {
     std::vector<mask_rules> all{
         {.lengths = {end}},
@@ -221,7 +221,7 @@ TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
         }
 }
 
-// Heads, or sequences, of a few queries that share keys are rows of one panel.
+// Heads, or sequences, of a few queries that share keys become rows of one panel.
 TEST_P(masked_values, do_not_matter_to_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8})
         for (const data_type type : types)

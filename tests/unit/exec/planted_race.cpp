@@ -1,5 +1,5 @@
-// Two chunks write one variable without a lock, once both have begun, so that no luck is needed.
-// Ends with 0 unless ThreadSanitizer objects.
+// Two chunks write one variable without a lock after both have begun, so the race always happens.
+// Exits with 0 unless ThreadSanitizer reports it.
 
 #include "exec/parallel.hpp"
 

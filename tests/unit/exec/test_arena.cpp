@@ -124,7 +124,7 @@ TEST(run_select, works_inside_tasks) {
     for (const auto& result : results) EXPECT_EQ(result, select.src_0);
 }
 
-// The caller's group is the caller's: that it is cancelled says nothing about what runs inside.
+// The caller's group belongs to the caller: cancelling it does not cancel work inside.
 TEST(run_select, is_complete_where_the_callers_tasks_are_cancelled) {
     const all_true_select select(1 << 22);
     auto result = select.empty_result();

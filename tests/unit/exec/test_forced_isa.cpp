@@ -1,4 +1,4 @@
-// Run once for each value of MASKWISE_MAX_ISA; MASKWISE_TEST_EXPECT says what must happen: an
+// Runs once for each value of MASKWISE_MAX_ISA. MASKWISE_TEST_EXPECT has the expected result: an
 // instruction set's name, or "refused".
 
 #include "base/error.hpp"

@@ -1,6 +1,6 @@
-// Children of a fork: they compile and run whatever the fork fell into, and have threads where
-// oneTBB's were never started before. No test here uses the engine before it forks but as it says;
-// each is a process.
+// Children of a fork compile and run, whatever the fork interrupted, and have threads if oneTBB's
+// were never started before. No test uses the engine before it forks, unless its name says so; each
+// is a process.
 
 #include "exec/parallel.hpp"
 #include "exec/run_rows.hpp"

@@ -86,8 +86,8 @@ std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
     return writers;
 }
 
-// A line that two parts write goes from core to core. Boxes whose pieces end within lines meet in
-// many; no line has three writers.
+// A line that two parts write moves from core to core. Boxes whose pieces end within lines share
+// many lines; no line has three writers.
 TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
     for (const dealt& d : descs())
         for (const std::size_t offset : {std::size_t{0}, std::size_t{20}}) {

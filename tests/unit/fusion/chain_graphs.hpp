@@ -90,7 +90,7 @@ inline change all_of(std::vector<change> list) {
         for (const change& each : list) each(p);
     };
 }
-// Made by an operator in front of all others.
+// Computed by an operator before all others.
 inline change make_inside(std::size_t id) {
     return [=](partition& p) {
         p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, id));

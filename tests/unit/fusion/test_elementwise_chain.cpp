@@ -1,4 +1,4 @@
-// Element-wise operators around a Select, in front of a SoftMax: which become rows with them.
+// Element-wise operators around a Select, before a SoftMax: which of them become part of its rows.
 
 #include "fusion/find_row_chain.hpp"
 #include "plan/row_plan.hpp"

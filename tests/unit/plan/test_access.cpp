@@ -1,5 +1,5 @@
-// How an operand's elements become items, groups and blocks of the packing kernels. That they
-// arrive is the oracle's to say; here stands what decides how fast.
+// How an operand's elements become items, groups and blocks of the packing kernels. This affects
+// speed; the oracle tests the results.
 
 #include "plan/access.hpp"
 #include "plan/select_plan.hpp"
@@ -52,7 +52,7 @@ void PrintTo(const counts& of, std::ostream* out) {
     *out << of.items << " items, " << of.groups << " groups, " << of.blocks << " blocks";
 }
 
-// Offsets are kept for 32 items and more, and for up to 64 where that is all.
+// Stores offsets for 32 items or more, and for up to 64 if that is all.
 TEST(access, keeps_offsets_of_some_tens_of_items) {
     const auto gathered = [](std::vector<step> steps) { return counts_of(access_of(steps)); };
     EXPECT_EQ(gathered({{8, 100}, {3, 1000}, {5, 9000}}), (counts{120, 1, 1}));
@@ -83,7 +83,7 @@ TEST(access, steps_over_many_elements_at_one_distance) {
     EXPECT_EQ(access_of({{32, 8}, {5, 900}}, 4, op_dst).kind, access_kind::scatter);
 }
 
-// Up to four copies of each element are planes; more are stores of one register.
+// Up to four copies of each element are planes; more copies are stores of one register.
 TEST(access, repeats_elements_by_planes_where_copies_are_few) {
     EXPECT_EQ(access_of({{4, 0}, {40, 4}}).kind, access_kind::transpose);
     const operand_access access = access_of({{5, 0}, {40, 4}});
@@ -103,7 +103,7 @@ TEST(access, repeats_a_pattern_in_place) {
     EXPECT_EQ(access_of({{6, 4}, {50, 100}}).kind, access_kind::gather);
 }
 
-// Whatever is packed is packed once, if all of it stands still along the outermost loop.
+// A packed operand that does not move along the outermost loop is packed once.
 TEST(access, packs_a_pattern_once_and_repeats_it) {
     const operand_access access = access_of({{7, 3000}, {50, 0}});
     EXPECT_EQ(access.kind, access_kind::gather);

@@ -146,7 +146,7 @@ TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
     EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same to and fro
     EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines
     EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over more
-    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // from where it ended
+    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // backwards from where it ended
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
     EXPECT_EQ(asked_for(64, 4, 1, 4096), offsets());           // one piece of many
 }

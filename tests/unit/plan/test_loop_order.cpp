@@ -111,7 +111,7 @@ TEST(loop_order, continues_along_memory) {
     EXPECT_EQ(order_of(both, {10, 10}), (loops{1, 0}));
 }
 
-// The loop that the tile has whole does not go on.
+// A loop that the tile covers does not continue in the next tile.
 TEST(loop_order, continues_after_whole_rows) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {1000, {100, 400, 400, 400}}}), {100, 1}),
               (loops{0, 1}));

@@ -89,7 +89,7 @@ TEST(row_plan, prints_one_line) {
     }
 }
 
-// Sizes are the client's, and no machine has these.
+// Sizes come from the client; no machine has memory for these.
 TEST(row_plan, refuses_sizes_beyond_64_bits) {
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     const auto make = [](const dims& shape, const dims& strides_bytes) {

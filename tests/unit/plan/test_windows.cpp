@@ -51,7 +51,7 @@ std::int64_t windows_of(std::int32_t windows) {
     return choose_windows(of, 1).count;
 }
 
-// A window takes as long as two moves; a run of three bytes is two moves.
+// A window costs as much as two moves; a run of three bytes is two moves.
 TEST(windows, are_taken_where_moves_take_as_long) {
     EXPECT_EQ(windows_of(8), 8);
     EXPECT_EQ(windows_of(9), 0);
