@@ -39,14 +39,14 @@ def is_source(path: Path) -> bool:
 def sizes_of(root: Path, path: str) -> list[Size]:
     text = (root / path).read_text()
     whole = Size(path, "*", 1, len(text.splitlines()))
-    if Path(path).suffix not in PARSED:  # lizard would read it as C
+    if Path(path).suffix not in PARSED:  # lizard would parse it as C
         return [whole]
     functions = lizard.analyze_file.analyze_source_code(path, text).function_list
     return [whole, *(Size(path, one.name, one.start_line, one.length) for one in functions)]
 
 
 def source_files(root: Path) -> list[str]:
-    """Tracked and new ones."""
+    """Tracked and new files."""
     command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = sorted(set(listing.split("\0")))

@@ -21,9 +21,9 @@ import install_deps as deps
 
 PROGRAMS = deps.ROOT / "tests/clients"
 TIME_LIMIT_S = 900
-# The extension gives oneDNN Graph only int8 partitions unless the second setting is there.
+# Without the second setting, the extension passes only int8 partitions to oneDNN Graph.
 TENSORFLOW = {"ITEX_ONEDNN_GRAPH": "1", "_ITEX_ONEDNN_GRAPH_ALL_TYPE": "1"}
-# By name: which pins, which program, which settings.
+# For each client: its pins, program and settings.
 CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
     "torch": ("torch", "use_torch.py", {}),
     "torch-unstable": ("torch-unstable", "use_torch.py", {}),
@@ -64,7 +64,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
     if not loader.exists():
         return [str(tree / "bin/python")], {}
     libraries = tree / "usr/lib/x86_64-linux-gnu"
-    # blas/ and lapack/ are linked to by scripts of their packages, which did not run.
+    # Scripts of the packages would link to blas/ and lapack/, but they did not run.
     path = [libraries, tree / "usr/lib", libraries / "blas", libraries / "lapack"]
     path += [Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
     command = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, path))]
@@ -112,8 +112,8 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
         faults += [f"{alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
-    # Left out: oneDNN's own calls, and files that never call the plugin, since a dlsym looks like a
-    # call of the file that the search starts from.
+    # Left out: oneDNN's calls, and files that never call the plugin, because a dlsym looks like a call
+    # of the file where the search starts.
     calls = preloaded.bindings
     onednn = {answers for _, answers in calls} - {str(plugin)}
     clients = {file for file, answers in calls if answers == str(plugin)} - {str(plugin)} - onednn

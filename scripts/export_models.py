@@ -3,9 +3,9 @@
 
 usage: .deps/exporters/bin/python scripts/export_models.py [--full] [--folder FOLDER] [MODEL...]
 
-Nothing is downloaded: the models come from configurations, their weights from seeds. Without
---full they have 2 narrow layers and go to python/tests/models, for the tests; with it they are as
-published and go to build/models, for `scripts/bench onnxruntime --models`.
+Nothing is downloaded: the models come from configurations, their weights from seeds. Without --full,
+they have 2 narrow layers and go to python/tests/models, for the tests. With it, they have their
+published sizes and go to build/models, for `scripts/bench onnxruntime --models`.
 """
 
 import argparse
@@ -171,7 +171,7 @@ def main() -> int:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **HASH_SEED})
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=list(MODELS))
-    parser.add_argument("--full", action="store_true", help="as published, not 2 layers")
+    parser.add_argument("--full", action="store_true", help="published sizes, not 2 layers")
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     folder = arguments.folder or ROOT / (

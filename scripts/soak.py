@@ -103,7 +103,9 @@ def warmed_up(samples: list[Sample]) -> list[Sample]:
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """A line for each thing that grows after the warm-up, or for having seen too little."""
+    """A line for each measure that grows after the warm-up, or a line if there were too few
+    samples.
+    """
     kept = warmed_up(samples)
     if len(kept) < LEAST_SAMPLES:
         return [f"{len(kept)} samples after the warm-up, {LEAST_SAMPLES} are needed"]
@@ -159,7 +161,7 @@ def watch(process: subprocess.Popen[bytes], verdicts: Verdicts, seconds: float) 
     samples: list[Sample] = []
     start = time.monotonic()
     while process.poll() is None and (now := time.monotonic() - start) < seconds:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while looked at
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while being read
             samples.append(sample(process.pid, now, verdicts.read()))
         time.sleep(min(1.0, seconds / SAMPLES))
     return samples

@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN); // a child that died is noticed by its silence
+    std::signal(SIGPIPE, SIG_IGN); // a child that died is noticed because it does not answer
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {

@@ -52,7 +52,7 @@ def test_each_stage_is_written_however_it_ends(results: Path) -> None:
     assert ends["hangs"] == "cut off after 8 s"
     said = {stage["name"]: stage["said"].strip() for stage in written["stages"]}
     assert said["fails"] == "why"
-    assert said["reads"] == "True"  # before the run came to its end
+    assert said["reads"] == "True"  # before the run was complete
     assert written["tables"] == {"masks.json": MASKS, "masks.stamp.json": STAMP}
     assert written["facts"]["processors"] >= 1
 

@@ -18,11 +18,11 @@ struct tensor {
     tensor(data_type type, dims extents);
 
     std::size_t count() const;
-    std::size_t width() const { return info(dtype).size; } // bytes an element
+    std::size_t width() const { return info(dtype).size; } // bytes per element
 };
 
-// Numbers of a tensor and back, rounded to nearest even; integers saturate. Throws input_error
-// for a type without whole-byte elements that the oracle reads (f8, s4, u4).
+// Converts a tensor's numbers and back, rounded to nearest even; integers saturate. Throws
+// input_error for types without whole-byte elements (f8, s4, u4).
 std::vector<double> to_doubles(const tensor& t);
 tensor from_doubles(data_type type, dims shape, const std::vector<double>& values);
 
@@ -30,7 +30,7 @@ tensor from_doubles(data_type type, dims shape, const std::vector<double>& value
 double load_number(data_type type, const std::byte* at);
 void store_number(data_type type, double value, std::byte* at);
 
-// Unit roundoff of a floating type (2^-24 for f32); 0 for the others.
+// Unit roundoff of a floating type (2^-24 for f32); 0 for others.
 double roundoff(data_type type);
 
 } // namespace maskwise::bench

@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// One object a result: the lines of --serve and the entries of --report.
+// One object per result: the lines of --serve and the entries of --report.
 nlohmann::json to_json(const case_result& result);
 case_result result_from_json(const nlohmann::json& entry);
 
