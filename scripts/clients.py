@@ -112,8 +112,8 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
         faults += [f"{alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
-    # Left out: oneDNN's calls, and files that never call the plugin, because a dlsym looks like a call
-    # of the file where the search starts.
+    # Left out: oneDNN's calls, and files that never call the plugin, because a dlsym looks like a
+    # call of the file where the search starts.
     calls = preloaded.bindings
     onednn = {answers for _, answers in calls} - {str(plugin)}
     clients = {file for file, answers in calls if answers == str(plugin)} - {str(plugin)} - onednn

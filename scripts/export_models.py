@@ -3,9 +3,9 @@
 
 usage: .deps/exporters/bin/python scripts/export_models.py [--full] [--folder FOLDER] [MODEL...]
 
-Nothing is downloaded: the models come from configurations, their weights from seeds. Without --full,
-they have 2 narrow layers and go to python/tests/models, for the tests. With it, they have their
-published sizes and go to build/models, for `scripts/bench onnxruntime --models`.
+Nothing is downloaded: the models come from configurations, their weights from seeds. Without
+--full, they have 2 narrow layers and go to python/tests/models, for the tests. With it, they have
+their published sizes and go to build/models, for `scripts/bench onnxruntime --models`.
 """
 
 import argparse

@@ -110,7 +110,7 @@ def session(
             not isinstance(value, (list, tuple, int)) or value
         ):
             raise ValueError(
-                f"{name}: Maskwise comes first and the CPU behind it, "
+                f"{name}: Maskwise comes first, then the CPU, "
                 f"given {_arguments.shown(value)}"
             )
     content = _content_of(model)

@@ -27,8 +27,8 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
     });
 }
 
-// For functions of a newer oneDNN, which Maskwise does not export: they find a compiled partition
-// behind the handle, with dst laid out as Maskwise has answered.
+// For functions of a newer oneDNN, which Maskwise does not export: they need a compiled partition
+// of oneDNN's in the handle, with the layout of dst that Maskwise has reported.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});

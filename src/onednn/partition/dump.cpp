@@ -30,16 +30,16 @@ struct owner {
 using owners = std::map<std::size_t, owner>; // by operator
 
 owners owners_of(std::span<const abi::partition> partitions) {
-    owners found;
+    owners result;
     for (abi::partition partition : partitions) {
         const bool is_claimed = tables().claims.find(partition) != nullptr;
         owner all{0, is_claimed ? "maskwise" : "onednn"};
         real_partition_get_id(partition, &all.partition);
         const auto* const merged = find_merged(partition);
         for (const std::size_t id : merged != nullptr ? merged->op_ids : op_ids(partition))
-            found.emplace(id, all);
+            result.emplace(id, all);
     }
-    return found;
+    return result;
 }
 
 std::string quoted(std::string_view text) {

@@ -110,7 +110,7 @@ public:
     command_line result() && {
         if (!without_case_.empty() && !result_.cases.empty())
             throw input_error(fmt::format(
-                "{} stands behind the last --case, and acts on those after it", without_case_));
+                "{} comes after the last --case, but acts only on later ones", without_case_));
         return std::move(result_);
     }
 

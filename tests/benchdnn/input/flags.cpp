@@ -183,9 +183,8 @@ void apply_flag(const std::string& name, const std::string& value, flag_state& s
 }
 
 std::string help_text() {
-    std::string text =
-        "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
-        "Options act on every --case after them, so none may stand behind the last.\n\n";
+    std::string text = "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
+                       "Options act on every --case after them, so none may follow the last.\n\n";
     for (const flag& f : flags)
         text += fmt::format("  --{}{}{}\n      {}\n      example: {}\n", f.name,
                             f.argument.empty() || f.argument[0] == '[' ? "" : "=", f.argument,

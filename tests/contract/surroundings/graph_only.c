@@ -1,6 +1,5 @@
-/* A client that needs nothing of oneDNN but its Graph functions: linked behind the plugin with
-   --as-needed, libdnnl is dropped from what it needs. It declares what it calls by itself, so that
-   it can be built without any oneDNN. */
+/* A client that uses only oneDNN's Graph functions. Linked after the plugin with --as-needed, it
+   does not depend on libdnnl. It declares the functions itself, so that it builds without oneDNN. */
 
 #include <stdint.h>
 #include <stdio.h>
