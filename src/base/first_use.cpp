@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <pthread.h>
+#include <unistd.h>
 
 namespace maskwise {
 namespace {
@@ -16,6 +17,15 @@ std::recursive_mutex mutex; // recursive: creating one value may create another
 
 std::unique_lock<std::recursive_mutex> lock_first_use() {
     return std::unique_lock(mutex);
+}
+
+std::unique_lock<std::recursive_mutex> try_to_lock_first_use() {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    for (int waited_ms = 0; !lock && waited_ms < 1000; ++waited_ms) {
+        usleep(1000);
+        [[maybe_unused]] const bool is_locked = lock.try_lock();
+    }
+    return lock;
 }
 
 } // namespace maskwise

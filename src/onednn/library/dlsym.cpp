@@ -3,6 +3,7 @@
 // lookup is passed on by a jump: the C library reads its caller's place in the search order
 // (RTLD_NEXT) from the return address.
 
+#include "base/first_use.hpp"
 #include "onednn/library/active.hpp"
 #include "onednn/library/find_onednn.hpp"
 #include "onednn/library/next_dlsym.hpp"
@@ -44,10 +45,29 @@ void report_other_copy(const void* address) {
                  file_of(address), real().file);
 }
 
+// If another thread is at its first use for long, the lookup is oneDNN's: see
+// try_to_lock_first_use.
+bool may_replace(const void* address) {
+    static std::atomic<bool> is_known{false};
+    if (is_known.load(std::memory_order_acquire)) return active();
+    const auto lock = try_to_lock_first_use();
+    if (!lock) {
+        std::fprintf(stderr,
+                     "maskwise: a lookup in %s is left to oneDNN: it waits for another "
+                     "thread's first\n",
+                     file_of(address));
+        return false;
+    }
+    const bool is_active = active();
+    is_known.store(true, std::memory_order_release);
+    return is_active;
+}
+
 // Maskwise's function for `name`, if `address`, which the handle leads to, is that of the oneDNN in
 // use; else null.
 void* replacement_of(void* handle, const char* name, const void* address) {
-    if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) || !active())
+    if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) ||
+        !may_replace(address))
         return nullptr;
     const void* const base = base_of(address);
     if (base != base_of(reinterpret_cast<const void*>(real().graph_create))) {

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
@@ -102,6 +103,18 @@ class LookedUp(LaneCase):
         for sanitizer in ("address", "thread"):
             with self.subTest(sanitizer):
                 self.assert_taken(self.run_built_with(f"_{sanitizer}", SETTING.plugin))
+
+
+class FirstLookup(unittest.TestCase):
+    def test_a_constructor_looks_up_while_a_thread_does_for_the_first_time(self) -> None:
+        """The constructor holds the loader's lock, which the thread needs."""
+        library = str(SETTING.folder / "versioned" / "libdnnl.so.3")
+        constructed = str(SETTING.binaries.parent / "lib" / "constructed.so")
+        program = [str(SETTING.binaries / "lookup_race"), library, constructed]
+        variables = {"LD_PRELOAD": preload(SETTING.plugin), "CONSTRUCTED_OPENS": library}
+        done = run(program, variables)
+        self.assertEqual(done.stdout, "constructed 1\nslow 1, both 1\n", done)
+        self.assertRegex(done.stderr, "maskwise: a lookup in .* is left to oneDNN")
 
 
 class Info(LaneCase):

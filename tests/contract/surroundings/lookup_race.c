@@ -1,0 +1,42 @@
+/* lookup_race LIBRARY CONSTRUCTED: one thread looks up in LIBRARY for the first time, slowly;
+   meanwhile another opens CONSTRUCTED, whose constructor looks up in LIBRARY, too, under the
+   loader's lock. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void* library;
+static atomic_int is_looking;
+
+typedef int (*visitor)(struct dl_phdr_info*, size_t, void*);
+
+/* The plugin's first search for oneDNN calls it. */
+__attribute__((visibility("default"))) int dl_iterate_phdr(visitor visit, void* data) {
+    int (*next)(visitor, void*) = NULL;
+    *(void**)&next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    if (library != NULL && !atomic_exchange(&is_looking, 1)) usleep(300000);
+    return next(visit, data);
+}
+
+static void* look_up(void* unused) {
+    (void)unused;
+    return dlsym(library, "dnnl_graph_graph_create");
+}
+
+int main(int argc, char** argv) {
+    pthread_t thread;
+    void* found = NULL;
+    if (argc < 3 || (library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) == NULL) return 2;
+    alarm(20);
+    pthread_create(&thread, NULL, look_up, NULL);
+    for (int i = 0; i < 1000 && !is_looking; ++i) usleep(1000);
+    if (dlopen(argv[2], RTLD_NOW) == NULL) return 3;
+    pthread_join(thread, &found);
+    printf("slow %d, both %d\n", is_looking, found != NULL);
+    return 0;
+}
