@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -30,6 +31,7 @@ LEAST = 0.97  # times as fast as oneDNN alone
 TURNS = 5
 PAIRS = 5  # of fresh processes, for a case below the least
 SAMPLES = 40
+MOST_TIMES = 100  # as long as its measuring a case may take with all else
 OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
 OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
 BATCHES = (
@@ -119,10 +121,15 @@ class Suite:
     def __init__(self, build: Path, lane: str, seconds: float) -> None:
         self.clients = {name: Client(name, build, lane) for name in SIDES}
         self.turn_ms = 1e3 * seconds / (2 * TURNS)
+        self.most_seconds = MOST_TIMES * seconds
         self.peaks = dict.fromkeys(SIDES, 0)
         self.library = ""
 
     def measure(self, case: Case) -> None:
+        """A case of minutes, by oneDNN's reference code, is ended: it keeps the pairs it has."""
+        self.is_ended = False
+        watch = threading.Timer(self.most_seconds, self.kill)
+        watch.start()
         try:
             self.measure_pair(case, SIDES)
             for again in range(PAIRS - 1):
@@ -131,7 +138,15 @@ class Suite:
                 self.close()  # fresh processes, the other one first
                 self.measure_pair(case, SIDES[:: -1 if again % 2 == 0 else 1])
         except Died as error:
-            case.state = f"died: {error}"
+            case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
+        finally:
+            watch.cancel()
+
+    def kill(self) -> None:
+        self.is_ended = True
+        for client in self.clients.values():
+            if client.process:
+                client.process.kill()
 
     def measure_pair(self, case: Case, sides: tuple[str, ...]) -> None:
         results = {name: self.load(name, case) for name in sides}

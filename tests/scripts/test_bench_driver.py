@@ -54,6 +54,16 @@ def test_a_case_that_stays_slower_is_told() -> None:
     assert case.is_slower()
 
 
+def test_a_case_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "MOST_TIMES", 1)
+    suite = driver.Suite(Path(), "3.13", 0.2)
+    for client in suite.clients.values():
+        client.command, client.log = ["sleep", "60"], Path("/dev/null")
+    case = driver.Case("batch", ["--case=op/select.json"])
+    suite.measure(case)
+    assert (case.ratio, case.state) == (None, "over 0.2 s")
+
+
 def test_a_case_that_only_fails_with_the_plugin_has_no_ratio() -> None:
     case = measured([1.0], {**PASSED, "state": "UNIMPLEMENTED"})
     assert (case.ratio, case.state) == (None, "maskwise unimplemented")
