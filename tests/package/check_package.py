@@ -19,6 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = "select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09"
+# In front of oneDNN's own target, where its package has one.
+BY_TARGETS = """find_package(maskwise REQUIRED)
+find_package(dnnl CONFIG REQUIRED)
+target_link_libraries(your-program PRIVATE maskwise::onednn DNNL::dnnl)
+"""
 EXPECTED_OF_DIALECTS = """\
 oneDNN Select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09
 OpenVINO Select-1: 11 10 1 8 3 4
@@ -137,7 +142,8 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
 def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
     if not snippets():
         raise SystemExit("no page shows how to link maskwise::onednn")
-    for number, snippet in enumerate(snippets()):
+    by_targets = [BY_TARGETS] if (onednn / "lib/cmake/dnnl/dnnl-config.cmake").exists() else []
+    for number, snippet in enumerate([*snippets(), *by_targets]):
         folder = work / f"snippet-{number}"
         folder.mkdir()
         program = build_snippet(folder, snippet, prefix, onednn)
