@@ -1,7 +1,7 @@
 #include "attention/run_attention.hpp"
 
-#include "attention/cached_maps.hpp"
-#include "attention/division.hpp"
+#include "attention/find_map.hpp"
+#include "attention/product_scope.hpp"
 #include "attention/tile_worker.hpp"
 #include "exec/parts.hpp"
 
@@ -13,24 +13,6 @@ namespace {
 
 // Row tiles whose computed key tiles a worker counts in one step.
 constexpr std::int64_t row_tiles_at_once = 4;
-
-// Prepares the thread for products, and restores its state even after an exception.
-class product_scope {
-public:
-    explicit product_scope(const tile_plan& plan)
-        : kernels_(*plan.products), enters_(plan.multiplies_by_tiles()) {
-        if (enters_) kernels_.begin_products();
-    }
-    product_scope(const product_scope&) = delete;
-    product_scope& operator=(const product_scope&) = delete;
-    ~product_scope() {
-        if (enters_) kernels_.end_products();
-    }
-
-private:
-    const attention_kernels& kernels_;
-    bool enters_;
-};
 
 class attention_run {
 public:
@@ -127,31 +109,13 @@ private:
         run_in_parts(std::min<std::int64_t>(division_.workers, items), run_worker, loop_);
     }
 
-    void fill_map(const mask_layout& layout, const void* mask, const map_memory& map) const {
-        const std::int64_t row_tiles = layout.heads * layout.row_tiles;
-        const std::int64_t parts = parts_of_map(layout, division_.workers);
-        share_out(row_tiles * parts, [&](tile_worker&, std::int64_t item) {
-            const std::int64_t number = item / parts, index = number * layout.key_tiles;
-            map_row_tile(layout, plan_.kernels->attention, mask, number, map.tiles + index,
-                         map.highest == nullptr ? nullptr : map.highest + index,
-                         {item % parts, parts});
-        });
-    }
-
-    // The map of a mask: from the cache, new in the cache, or in the scratch of this execution.
     map_memory find_map(const mask_layout& layout, const void* mask,
                         const map_memory& scratch) const {
-        if (layout.heads == 0) return {};
-        cached_maps* const cache = addresses_.maps == nullptr ? nullptr : &addresses_.maps->data();
-        if (cache != nullptr)
-            if (cached_map* const cached = cache->find(mask, layout)) return cached->memory();
-        if (cache == nullptr || cache->is_full()) {
-            fill_map(layout, mask, scratch);
-            return scratch;
-        }
-        auto map = std::make_unique<cached_map>(mask, layout);
-        fill_map(layout, mask, map->memory());
-        return cache->add(std::move(map))->memory();
+        return maskwise::find_map(
+            layout, plan_.kernels->attention, addresses_.maps, mask, scratch, division_.workers,
+            [&](std::int64_t items, const auto& work) {
+                share_out(items, [&](tile_worker&, std::int64_t item) { work(item); });
+            });
     }
 
     tile_range whole(std::int64_t head, std::int64_t row_tile) const {

@@ -48,34 +48,6 @@ dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
     return all;
 }
 
-head_operand make_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
-                          std::int64_t columns) {
-    head_operand result;
-    if (operand.type == data_type::undef) return result;
-    const dims shape = with_matrix(outer, rows, columns);
-    // The strides of an operand without elements are unchecked.
-    const bool is_empty = element_count(operand.extents) == 0;
-    const dims strides =
-        is_empty ? dims::filled(shape.rank(), 0) : broadcast_strides(operand, shape);
-    result.type = elem_type_of(operand.type);
-    result.row_bytes = strides[outer.rank()];
-    result.column_bytes = strides[outer.rank() + 1];
-    result.outer_bytes = without_last(strides, 2);
-    result.column_count = columns;
-    return result;
-}
-
-// Statistics have no columns, and sinks no rows.
-head_operand make_operand_without(int dimensions, tensor_desc operand, const dims& outer,
-                                  std::int64_t rows) {
-    if (operand.type == data_type::undef) return {};
-    for (; dimensions > 0; --dimensions) {
-        operand.extents.push_back(1);
-        operand.strides_bytes.push_back(0);
-    }
-    return make_operand(operand, outer, rows, 1);
-}
-
 bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
@@ -99,15 +71,15 @@ bool can_take_pairs(const tile_plan& plan) {
 void bind_operands(tile_plan& plan) {
     const attention_desc& desc = plan.desc;
     const dims& outer = plan.outer;
-    plan.query = make_operand(desc.query, outer, plan.rows, plan.depth);
-    plan.key = make_operand(desc.key, outer, plan.keys, plan.depth);
-    plan.value = make_operand(desc.value, outer, plan.keys, plan.columns);
-    plan.cond = make_operand(desc.cond, outer, plan.rows, plan.keys);
+    plan.query = bind_operand(desc.query, outer, plan.rows, plan.depth);
+    plan.key = bind_operand(desc.key, outer, plan.keys, plan.depth);
+    plan.value = bind_operand(desc.value, outer, plan.keys, plan.columns);
+    plan.cond = bind_operand(desc.cond, outer, plan.rows, plan.keys);
     plan.cond.type = elem_type::u8; // bytes
-    plan.bias = make_operand(desc.bias, outer, plan.rows, plan.keys);
-    plan.dst = make_operand(desc.dst, outer, plan.rows, plan.columns);
-    plan.statistics = make_operand_without(1, desc.statistics, outer, plan.rows);
-    plan.sinks = make_operand_without(2, desc.sinks, outer, plan.rows);
+    plan.bias = bind_operand(desc.bias, outer, plan.rows, plan.keys);
+    plan.dst = bind_operand(desc.dst, outer, plan.rows, plan.columns);
+    plan.statistics = bind_operand_without(1, desc.statistics, outer, plan.rows);
+    plan.sinks = bind_operand_without(2, desc.sinks, outer, plan.rows);
     if (desc.grouped_queries && plan.heads > 0) {
         plan.key.shared_by = outer[outer.rank() - 1] / heads_of(desc.key);
         plan.value.shared_by = outer[outer.rank() - 1] / heads_of(desc.value);
@@ -137,12 +109,12 @@ bool takes_few(const tile_plan& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
-void choose_products(tile_plan& plan) {
+void choose_products(tile_plan& plan, const plan_limits& limits) {
     const kernel_table& table = *plan.kernels;
     const attention_kernels& few =
         plan.rows == 1 ? table.attention_panel_of_1 : table.attention_panel_of_4;
-    plan.products = takes_few(plan) ? &few : &table.attention;
-    plan.in_pairs = can_take_pairs(plan);
+    plan.products = limits.has_narrow_panels && takes_few(plan) ? &few : &table.attention;
+    plan.in_pairs = limits.has_pairs && can_take_pairs(plan);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step =
         plan.key_is_transposed ? plan.key.row_bytes : plan.key.column_bytes;
@@ -239,14 +211,6 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// Adds a part of `floats` floats and returns its offset.
-std::int64_t add_part(worker_layout& layout, std::int64_t floats) {
-    constexpr std::int64_t line_floats = scratch_alignment / sizeof(float);
-    const std::int64_t offset = layout.floats;
-    layout.floats += (floats + line_floats - 1) / line_floats * line_floats;
-    return offset;
-}
-
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
@@ -280,6 +244,34 @@ worker_layout lay_out_worker(const tile_plan& plan) {
 
 } // namespace
 
+head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
+                          std::int64_t columns) {
+    head_operand result;
+    if (operand.type == data_type::undef) return result;
+    const dims shape = with_matrix(outer, rows, columns);
+    // The strides of an operand without elements are unchecked.
+    const bool is_empty = element_count(operand.extents) == 0;
+    const dims strides =
+        is_empty ? dims::filled(shape.rank(), 0) : broadcast_strides(operand, shape);
+    result.type = elem_type_of(operand.type);
+    result.row_bytes = strides[outer.rank()];
+    result.column_bytes = strides[outer.rank() + 1];
+    result.outer_bytes = without_last(strides, 2);
+    result.column_count = columns;
+    return result;
+}
+
+// Statistics have no columns, and sinks no rows.
+head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
+                                  std::int64_t rows) {
+    if (operand.type == data_type::undef) return {};
+    for (; dimensions > 0; --dimensions) {
+        operand.extents.push_back(1);
+        operand.strides_bytes.push_back(0);
+    }
+    return bind_operand(operand, outer, rows, 1);
+}
+
 score_steps steps_of(float scale, float soft_cap) {
     score_steps steps;
     if (scale != 1) steps.append({scale, false});
@@ -291,7 +283,8 @@ score_steps steps_of(float scale, float soft_cap) {
 }
 
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
-                                                const kernel_table& kernels) {
+                                                const kernel_table& kernels,
+                                                const plan_limits& limits) {
     const auto plan = std::make_shared<tile_plan>();
     plan->desc = checked_attention(desc);
     plan->kernels = &kernels;
@@ -312,8 +305,8 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
     if (desc.causal == causal_boundary::bottom_right)
         plan->numbers.causal_offset = plan->keys - plan->rows;
     bind_operands(*plan);
-    fold_heads(*plan);
-    choose_products(*plan);
+    if (limits.folds_heads) fold_heads(*plan);
+    choose_products(*plan, limits);
     choose_tiles(*plan);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);

@@ -98,11 +98,33 @@ struct tile_plan {
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
+// Restrictions of a plan that serves gradients.
+struct plan_limits {
+    bool folds_heads = true, has_narrow_panels = true, has_pairs = true;
+};
+
 // With these kernels, which may use AMX tiles. Throws as compile(attention_desc) documents.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
-                                                const kernel_table& kernels);
+                                                const kernel_table& kernels,
+                                                const plan_limits& limits = {});
 // With the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
+
+// An operand {outer..., rows, columns} with known strides, as matrices.
+head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
+                          std::int64_t columns);
+// The same for an operand that lacks this many of the last dimensions.
+head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
+                                  std::int64_t rows);
+
+// Adds a part of `floats` floats to a worker's layout and returns its offset.
+template <class Layout>
+std::int64_t add_part(Layout& layout, std::int64_t floats) {
+    constexpr std::int64_t line_floats = scratch_alignment / sizeof(float);
+    const std::int64_t offset = layout.floats;
+    layout.floats += (floats + line_floats - 1) / line_floats * line_floats;
+    return offset;
+}
 
 // Scale, then soft cap, each if it has an effect.
 score_steps steps_of(float scale, float soft_cap);

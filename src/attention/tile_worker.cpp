@@ -115,7 +115,7 @@ void tile_worker::merge(const tile_range& range, float* state, float* other) {
 
 // If a bias is added to the fill, every masked score is different. A tile with a weight is then
 // computed like a mixed one.
-void tile_worker::finish(const tile_range& range, float* state) {
+void tile_worker::add_rest(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0;
     if (is_biased) run_deferred(range, tile_action::defer, state);
@@ -125,6 +125,10 @@ void tile_worker::finish(const tile_range& range, float* state) {
         else
             merge_filled(range, state);
     }
+}
+
+void tile_worker::finish(const tile_range& range, float* state) {
+    add_rest(range, state);
     write(state, false);
 }
 

@@ -21,7 +21,9 @@ public:
     void run(const tile_range& range, float* state);
     // Merges `other`, a state over disjoint keys of the row tile, into `state`.
     void merge(const tile_range& range, float* state, float* other);
-    // Adds sinks and the deferred and filled tiles that have a weight; writes dst and statistics.
+    // Adds sinks and the deferred and filled tiles that have a weight.
+    void add_rest(const tile_range& range, float* state);
+    // The same, and writes dst and statistics.
     void finish(const tile_range& range, float* state);
     // Runs the whole row tile in the order of separate operators.
     void run_by_operators(const tile_range& range);

@@ -42,6 +42,7 @@ FILES = {
     "maskwise-dev": [
         "usr/include/maskwise/maskwise.hpp",
         "usr/include/maskwise/attention.hpp",
+        "usr/include/maskwise/attention_gradients.hpp",
         "LIB/libmaskwise.so",
         "LIB/cmake/maskwise/maskwise-config.cmake",
         "LIB/pkgconfig/maskwise.pc",

@@ -8,6 +8,7 @@
 #endif
 
 #include "kernel/attention/bf16_quads-inl.hpp"
+#include "kernel/attention/gradient-inl.hpp"
 #include "kernel/attention/narrow_panel-inl.hpp"
 #include "kernel/attention/panel-inl.hpp"
 #include "kernel/attention/product-inl.hpp"
@@ -42,7 +43,9 @@ constexpr attention_kernels attention{.panel = wide_panel::queries,
                                       .update_range = update_range,
                                       .largest_norm = largest_norm,
                                       .add_rows = panel_add_rows,
-                                      .store_panel = panel_store};
+                                      .store_panel = panel_store,
+                                      .score_gradients = panel_score_gradients,
+                                      .store_rows = rows_from_f32};
 
 // Panels of four queries and of one, with bf16 products if the instruction set has them.
 #if HWY_TARGET == HWY_SCALAR

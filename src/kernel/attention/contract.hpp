@@ -99,6 +99,21 @@ struct panel_scores {
     float fill = 0;
 };
 
+// What the gradients of a tile's scores need, and where they go.
+struct panel_gradients {
+    // [keys][panel]: products of values and dst's gradients; become the gradients of the scores.
+    float* products = nullptr;
+    // A weight is exp(score - maximum - log_sum) of its query.
+    const float* maxima = nullptr;
+    const float* log_sums = nullptr;
+    const float* deltas = nullptr; // dot(dst, gradient of dst) per query
+    bool of_bias = false;          // gradients after the soft cap, where the bias is added
+    // [keys][panel] of bf16, if the tile is in_pairs: weights and gradients. `products` become the
+    // gradients in the layout of weights in pairs.
+    std::uint16_t* weight_rows = nullptr;
+    std::uint16_t* gradient_rows = nullptr;
+};
+
 struct attention_kernels {
     std::int64_t (*panel)();
     // Keys by queries, and values by weights.
@@ -155,6 +170,13 @@ struct attention_kernels {
     // the values. `scratch` has room for them and one vector.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& dst, float* scratch);
+    // Turns products of queries and keys into weights, and the other products into gradients.
+    // Masked places have gradients of 0, also if their products are NaN. Returns false if the tile
+    // has a mask or bias and a product that is not finite.
+    bool (*score_gradients)(const panel_scores& tile, const panel_gradients& to);
+    // Stores dense rows of f32.
+    void (*store_rows)(const float* rows, std::int64_t row_count, std::int64_t columns,
+                       const strided_matrix& dst);
     // Called on a thread before and after its pair products; null if not needed.
     void (*begin_products)() = nullptr;
     void (*end_products)() = nullptr;

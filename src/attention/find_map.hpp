@@ -1,0 +1,42 @@
+#pragma once
+
+#include "attention/cached_maps.hpp"
+#include "attention/division.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace maskwise {
+
+// Fills the map of a mask. share_out(count, work) calls work(i) for each i, on any threads.
+template <class ShareOut>
+void fill_map(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
+              const map_memory& to, int workers, const ShareOut& share_out) {
+    const std::int64_t row_tiles = layout.heads * layout.row_tiles;
+    const std::int64_t parts = parts_of_map(layout, workers);
+    share_out(row_tiles * parts, [&](std::int64_t item) {
+        const std::int64_t number = item / parts, place = number * layout.key_tiles;
+        map_row_tile(layout, kernels, mask, number, to.tiles + place,
+                     to.highest == nullptr ? nullptr : to.highest + place, {item % parts, parts});
+    });
+}
+
+// The map of a mask: cached, to be cached, or in this execution's scratch memory.
+template <class ShareOut>
+map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
+                    const mask_maps* maps, const void* mask, const map_memory& scratch, int workers,
+                    const ShareOut& share_out) {
+    if (layout.heads == 0) return {};
+    cached_maps* const cache = maps == nullptr ? nullptr : &maps->data();
+    if (cache != nullptr)
+        if (cached_map* const cached = cache->find(mask, layout)) return cached->memory();
+    if (cache == nullptr || cache->is_full()) {
+        fill_map(layout, kernels, mask, scratch, workers, share_out);
+        return scratch;
+    }
+    auto map = std::make_unique<cached_map>(mask, layout);
+    fill_map(layout, kernels, mask, map->memory(), workers, share_out);
+    return cache->add(std::move(map))->memory();
+}
+
+} // namespace maskwise

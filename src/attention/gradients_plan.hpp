@@ -1,0 +1,51 @@
+#pragma once
+
+#include "attention/tile_plan.hpp"
+#include "maskwise/attention_gradients.hpp"
+
+namespace maskwise {
+
+// Floats of a worker's scratch memory for gradients, after those of tile_plan::worker.
+struct gradients_layout {
+    std::int64_t dst_panels = 0, query_blocks = 0, dst_blocks = 0, dst = 0, dst_gradient = 0,
+                 products = 0, weight_rows = 0, gradient_rows = 0, key_pairs = 0,
+                 query_gradients = 0, log_sums = 0, maxima = 0, deltas = 0, rows = 0, floats = 0;
+};
+
+struct gradients_plan {
+    attention_gradients_desc desc; // completed
+    std::shared_ptr<const tile_plan> attention;
+    head_operand dst_gradient, query_gradient, key_gradient, value_gradient, bias_gradient,
+        sinks_gradient;
+    std::int64_t group = 1; // heads that share keys and values: one unit of work
+    // Each group's row tiles are dealt to this many items, each with sums of its own for the
+    // gradients of keys and values. Depends on the shape alone, as results do.
+    std::int64_t parts = 1;
+    gradients_layout worker;
+    mutable scratch_pool<scratch_memory> scratch;
+
+    std::int64_t groups() const { return attention->heads / group; }
+    std::int64_t items() const { return groups() * parts; }
+    // Sums for the gradients of a matrix with this many columns: {key tile, block of columns, key,
+    // panel}.
+    std::int64_t blocks(std::int64_t columns) const {
+        return (columns + attention->panel - 1) / attention->panel;
+    }
+    std::int64_t tile_floats(std::int64_t columns) const {
+        return blocks(columns) * attention->tile_keys * attention->panel;
+    }
+    // Sums of keys and of values.
+    std::int64_t sums_floats() const {
+        return attention->key_tiles() *
+               (tile_floats(attention->depth) + tile_floats(attention->columns));
+    }
+};
+
+// On these kernels, of which tiles may be used. Throws as compile(attention_gradients_desc) does.
+std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
+                                                          const kernel_table& kernels);
+// On the kernels of `target`; without tiles if the system refuses them.
+std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
+                                                          isa target);
+
+} // namespace maskwise

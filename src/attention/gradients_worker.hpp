@@ -1,0 +1,86 @@
+#pragma once
+
+#include "attention/gradients_plan.hpp"
+#include "attention/tile_worker.hpp"
+
+namespace maskwise {
+
+// Sums for the gradients of a group's keys and values, as gradients_plan lays them out.
+struct gradient_sums {
+    float *keys, *values;
+};
+
+// Computes the gradients of row tiles, one row tile at a time, and stores those of key tiles.
+class gradients_worker {
+public:
+    // `scratch` has room for plan.worker.floats.
+    gradients_worker(const gradients_plan& plan, const attention_gradients_operands& at,
+                     const tile_maps& maps, float* scratch);
+
+    // Writes query's gradients and adds those of keys and values. Returns minus the sum of weights
+    // of the sink times deltas: the row tile's part of the sink's gradient; 0 without sinks.
+    float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
+    // Adds the row tile's gradients of the bias.
+    void add_bias_gradients(std::int64_t head, std::int64_t row_tile);
+    // Stores the gradients of a key tile. `head` is any of the group.
+    void store_keys(std::int64_t head, std::int64_t key_tile, const gradient_sums& sums);
+
+    std::int64_t computed_tiles() const { return operands_.computed_tiles(); }
+
+private:
+    // A panel of a key tile after score_gradients.
+    struct panel_tile {
+        const panel_rows& panel;
+        const key_tile& keys;
+        bool is_summed; // else for the bias
+        panel_scores scores;
+        panel_gradients gradients;
+    };
+
+    void bind(std::int64_t head, std::int64_t row_tile);
+    void load_statistics(std::int64_t head, std::int64_t row_tile);
+    void compute_weights_again(std::int64_t head, std::int64_t row_tile);
+    void load_rows();
+    void load_dst(const panel_rows& panel);
+    void load_blocks(const strided_matrix& rows, std::int64_t queries, std::int64_t columns,
+                     float* blocks);
+    void run_key_tiles(const gradient_sums* sums);
+    void run_key_tile(const key_tile& keys, const gradient_sums* sums);
+    bool compute_gradients(panel_tile& tile, const strided_matrix& value);
+    void add_products(const panel_tile& tile, const strided_matrix& key, const gradient_sums& sums);
+    void add_rows(const panel_tile& tile, const void* a, const float* blocks, std::int64_t columns,
+                  float* sums) const;
+    void add_query_gradients(const panel_tile& tile, const strided_matrix& key);
+    void add_unmasked(const panel_tile& tile, const gradient_sums& sums);
+    void add_bias(const panel_tile& tile);
+    void store_queries();
+    float sink_gradient();
+
+    float* part(std::int64_t of_layout) const { return operands_.part(of_layout); }
+    // Steps of a panel's queries in the products that sum over queries.
+    std::int64_t query_steps(std::int64_t queries) const {
+        return plan_.in_pairs ? (queries + 1) / 2 : queries;
+    }
+    std::int64_t block_floats() const { return query_steps(plan_.panel) * plan_.panel; }
+    float* blocks_of(const panel_rows& panel, std::int64_t of_layout, std::int64_t columns) const {
+        return part(of_layout) + panel.number * gradients_.blocks(columns) * block_floats();
+    }
+    float* query_gradients(const panel_rows& panel) const {
+        return part(layout_.query_gradients) + panel.number * plan_.panel * plan_.depth;
+    }
+    float* dst_panel(const panel_rows& panel) const {
+        return part(layout_.dst_panels) + panel.number * plan_.panel * padded_elems(plan_.columns);
+    }
+
+    const gradients_plan& gradients_;
+    const tile_plan& plan_;
+    const gradients_layout& layout_;
+    const attention_gradients_operands& at_;
+    const attention_kernels& kernels_;
+    tile_operands operands_;
+    tile_worker attention_;
+    strided_matrix key_pairs_; // of the current key tile
+    bool is_loaded_ = false;   // the rows of the current row tile
+};
+
+} // namespace maskwise
