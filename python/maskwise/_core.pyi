@@ -36,6 +36,24 @@ def attention(
 
 explain_attention = attention
 
+def attention_gradients(
+    call: AttentionCall,
+    q: NDArray[Any],
+    k: NDArray[Any],
+    v: NDArray[Any],
+    mask: NDArray[Any] | None,
+    sinks: NDArray[Any] | None,
+    rules: Rules | None,
+    maps: Maps | None,
+    torch_empty: Any,
+    result: NDArray[Any],
+    statistics: NDArray[Any],
+    gradient: NDArray[Any],
+    wants_mask: bool,
+    wants_sinks: bool,
+    /,
+) -> tuple[Any, ...]: ...
+
 class Rules:
     def __init__(
         self,

@@ -18,17 +18,43 @@ def has_tensors(call: AttentionCall) -> bool:
     return hasattr(call.query, name) or hasattr(call.key, name) or hasattr(call.value, name)
 
 
+def _mask_parts(call: AttentionCall) -> tuple[Any, Any, Any]:
+    """The mask's array, rules and maps, with the window."""
+    mask = call.attn_mask
+    if call.window is not None:
+        window = window_mask(call.window)
+        mask = mask & window if has_rules(mask) else window._beside(mask)
+    if has_rules(mask):
+        return mask._array, mask._rules.native, mask._maps
+    return mask, None, None
+
+
+def run_native_gradients(
+    call: AttentionCall, outputs: tuple[Any, Any, Any], wants_mask: bool, wants_sinks: bool
+) -> tuple[Any, ...]:
+    """Gradients by query, key, value, the mask's array and sinks. Outputs are the result, its
+    statistics, and the gradient by the result. All operands are tensors.
+    """
+    from maskwise import _torch_tensors
+
+    mask, rules, maps = _mask_parts(call)
+    operands = (call.query, call.key, call.value, mask, call.sinks, *outputs)
+    operands = _torch_tensors.detached(operands)
+    arrays = _torch_tensors.as_arrays(operands)
+    if arrays is None:
+        raise BufferError("gradients of attention: a tensor has no memory of the CPU's")
+    torch_empty = _torch_tensors.empty
+    return _core.attention_gradients(
+        call, *arrays[:5], rules, maps, torch_empty, *arrays[5:], wants_mask, wants_sinks
+    )
+
+
 def run_native(call: AttentionCall) -> Any:
     """The result, with the rows' statistics if asked for, or an explanation's numbers.
 
     Does not compute gradients.
     """
-    mask, rules, maps = call.attn_mask, None, None
-    if call.window is not None:
-        window = window_mask(call.window)
-        mask = mask & window if has_rules(mask) else window._beside(mask)
-    if has_rules(mask):
-        mask, rules, maps = mask._array, mask._rules.native, mask._maps
+    mask, rules, maps = _mask_parts(call)
     sinks = call.sinks
     if type(sinks) in (list, tuple):
         sinks = np.asarray(sinks, np.float32)

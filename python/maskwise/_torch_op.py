@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import nullcontext
 from functools import cmp_to_key, lru_cache
 from typing import Any, NamedTuple
 
@@ -29,8 +28,15 @@ from maskwise._call import (
     with_arrays,
 )
 from maskwise._mask import Mask
-from maskwise._native import run_native
-from maskwise._torch_tensors import as_tensor, is_followed, is_symbol, is_traced, refuse_traced
+from maskwise._native import run_native, run_native_gradients
+from maskwise._torch_tensors import (
+    as_tensor,
+    is_followed,
+    is_symbol,
+    is_traced,
+    refuse_traced,
+    want_gradients,
+)
 
 TYPES = {  # torch's names for annotations
     "Array": "Tensor",
@@ -44,13 +50,14 @@ TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
 SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields that are read first
 
 
-def _schema() -> str:
-    arguments = []
+def _schema(result: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> str:
+    arguments = [*first]
     for name in OPERATOR_FIELDS:
         default = AttentionCall._field_defaults
         kind = TYPES[AttentionCall.__annotations__[name].__forward_arg__]
-        arguments.append(f"{kind} {name}" + (f"={default[name]}" if name in default else ""))
-    return f"({', '.join(arguments)}) -> Tensor"
+        has_default = name in default and not last
+        arguments.append(f"{kind} {name}" + (f"={default[name]}" if has_default else ""))
+    return f"({', '.join((*arguments, *last))}) -> {result}"
 
 
 def own_dimensions(call: AttentionCall) -> int:
@@ -65,14 +72,17 @@ def result_shape(call: AttentionCall) -> tuple[int, ...]:
 
 
 def empty_result(call: AttentionCall) -> torch.Tensor:
-    """Result layout of maskwise.attention: dimensions before the columns in query's memory
+    return _empty_in_order(call.query, result_shape(call))
+
+
+def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """Result layout of maskwise.attention: dimensions before the columns in the operand's memory
     order.
     """
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # there where torch traces
 
-    q, shape = call.query, result_shape(call)
     last = len(shape) - 1
-    steps = (*(0,) * (last + 1 - q.ndim), *q.stride())
+    steps = (*(0,) * (last + 1 - operand.ndim), *operand.stride())
 
     def compare(one: int, other: int) -> int:
         """Repeated dimensions come first; strides that are still unknown keep their order."""
@@ -83,31 +93,104 @@ def empty_result(call: AttentionCall) -> torch.Tensor:
         return int(guard_or_false(less)) - int(guard_or_false(more))
 
     order = (*sorted(range(last), key=cmp_to_key(compare)), last)
-    return torch.empty_permuted(shape, order, dtype=q.dtype, device=q.device)
+    return torch.empty_permuted(shape, order, dtype=operand.dtype, device=operand.device)
 
 
 @torch.library.custom_op(
-    "maskwise::attention", mutates_args=(), schema=_schema(), device_types="cpu"
+    "maskwise::attention", mutates_args=(), schema=_schema("Tensor"), device_types="cpu"
 )
 def attention(*operands: Any) -> torch.Tensor:
     """The operator. AttentionCall has its arguments."""
+    return run_native(_native_call(AttentionCall(*operands)))
+
+
+@attention.register_fake
+def _(*operands: Any) -> torch.Tensor:
+    return empty_result(AttentionCall(*operands))
+
+
+@torch.library.custom_op(
+    "maskwise::attention_with_statistics",
+    mutates_args=(),
+    schema=_schema("(Tensor, Tensor)"),
+    device_types="cpu",
+)
+def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same where a gradient is wanted: with the logarithm of each row's sum."""
+    return run_native(_native_call(AttentionCall(*operands))._replace(return_statistics=True))
+
+
+@attention_with_statistics.register_fake
+def _(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    call = AttentionCall(*operands)
+    rows = result_shape(call)[:-1]
+    return empty_result(call), call.query.new_empty(rows, dtype=torch.float32)
+
+
+@torch.library.custom_op(
+    "maskwise::attention_gradients",
+    mutates_args=(),
+    schema=_schema(
+        "(Tensor, Tensor, Tensor, Tensor, Tensor)",
+        ("Tensor result", "Tensor statistics", "Tensor gradient"),
+        ("bool wants_mask", "bool wants_sinks"),
+    ),
+    device_types="cpu",
+)
+def attention_gradients(
+    result: torch.Tensor,
+    statistics: torch.Tensor,
+    gradient: torch.Tensor,
+    *operands: Any,
+) -> tuple[torch.Tensor, ...]:
+    """Gradients by query, key and value, broadcast as the result; by mask and sinks in float32, or
+    without elements.
+    """
+    *operands, wants_mask, wants_sinks = operands
+    call = AttentionCall(*operands)
+    gradients = run_native_gradients(
+        _native_call(call), (result, statistics, gradient), wants_mask, wants_sinks
+    )
+    *of_inputs, of_mask, of_sinks = gradients
+    if wants_mask:  # padding with gaps may have widened it
+        of_mask = of_mask.sum_to_size(call.attn_mask.shape)
+    optional = (statistics.new_empty(0) if one is None else one for one in (of_mask, of_sinks))
+    return (*of_inputs, *optional)
+
+
+@attention_gradients.register_fake
+def _(
+    result: torch.Tensor,
+    statistics: torch.Tensor,
+    gradient: torch.Tensor,
+    *operands: Any,
+) -> tuple[torch.Tensor, ...]:
+    *operands, wants_mask, wants_sinks = operands
+    call = AttentionCall(*operands)
+    count = own_dimensions(call)
+    leading = result.shape[:-count]
+    of_inputs = (_empty_in_order(one, (*leading, *one.shape[-count:])) for one in call[:3])
+    optional = (
+        statistics.new_empty(one.shape if wants else 0)
+        for one, wants in ((call.attn_mask, wants_mask), (call.sinks, wants_sinks))
+    )
+    return (*of_inputs, *optional)
+
+
+def _native_call(call: AttentionCall) -> AttentionCall:
+    """With the small tensors of the mask as rules."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
-    call = with_arrays(AttentionCall(*operands), _detached)
+    call = with_arrays(call, _detached)
     if all(getattr(call, name) is None for name in SMALL):
-        return run_native(checked(call))
+        return checked(call)
     window = None if call.window is None else tuple(call.window)
     offset = None if call.offset is None else int(call.offset)
     small = map(_Elements.from_tensor, (call.document_ids, call.key_mask, call.mask_rules))
     mask = _mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
         mask = _with_array(mask, call.attn_mask)
-    return run_native(checked(call._replace(attn_mask=mask, is_causal=False, window=None)))
-
-
-@attention.register_fake
-def _(*operands: Any) -> torch.Tensor:
-    return empty_result(AttentionCall(*operands))
+    return checked(call._replace(attn_mask=mask, is_causal=False, window=None))
 
 
 def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -263,38 +346,74 @@ def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
     return weights.to(v.dtype) @ v
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     is_tensor = [torch.is_tensor(one) for one in inputs]
     ctx.is_tensor = is_tensor
     ctx.options = [None if is_one else one for one, is_one in zip(inputs, is_tensor, strict=True)]
-    ctx.save_for_backward(*itertools.compress(inputs, is_tensor))
+    ctx.save_for_backward(*output, *itertools.compress(inputs, is_tensor))
 
 
-def _backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-    """Recomputes: statistics would serve torch's kernel only without sinks and soft caps."""
-    saved = iter(ctx.saved_tensors)
+def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
+    """By the engine; gradients that have gradients are torch's."""
+    result, statistics, *saved = ctx.saved_tensors
+    tensors = iter(saved)
     operands = [
-        next(saved) if is_one else one
+        next(tensors) if is_one else one
         for one, is_one in zip(ctx.options, ctx.is_tensor, strict=True)
     ]
     needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))  # the last may be left out
-    wanted = [
-        name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
-    ]
-    once_more = torch.is_grad_enabled()  # gradients of gradients, which SDPA's kernel lacks
-    if not once_more:
-        operands = [
-            one.detach().requires_grad_(wants) if torch.is_tensor(one) else one
-            for one, wants in zip(operands, wanted, strict=True)
-        ]
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH) if once_more else nullcontext():
-        out = reference(AttentionCall(*operands))
-        sources = list(itertools.compress(operands, wanted))
-        gradients = iter(torch.autograd.grad(out, sources, gradient, create_graph=once_more))
-    return tuple(next(gradients) if wants else None for wants in wanted)
+    wanted = {
+        name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
+    }
+    call = AttentionCall(*operands)
+    if torch.is_grad_enabled() or _has_unlike_heads(call):
+        gradients = _gradients_by_torch(call, wanted, gradient)
+    else:
+        computed = torch.ops.maskwise.attention_gradients(
+            result,
+            statistics,
+            gradient if gradient.stride(-1) == 1 else gradient.contiguous(),
+            *call[: len(OPERATOR_FIELDS)],
+            wanted["attn_mask"],
+            wanted["sinks"],
+        )
+        gradients = {
+            name: one.sum_to_size(getattr(call, name).shape).to(getattr(call, name).dtype)
+            for name, one in zip(TENSORS, computed, strict=True)
+            if wanted[name]
+        }
+    return tuple(gradients.get(name) for name in itertools.islice(OPERATOR_FIELDS, len(operands)))
 
 
-attention.register_autograd(_backward, setup_context=_keep)
+def _has_unlike_heads(call: AttentionCall) -> bool:
+    """Whether heads of key and value are grouped differently, which the core's gradients lack."""
+    return own_dimensions(call) == 3 and call.key.shape[-3] != call.value.shape[-3]
+
+
+def _gradients_by_torch(
+    call: AttentionCall, wanted: dict[str, bool], gradient: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    names = [name for name, wants in wanted.items() if wants]
+    create_graph = torch.is_grad_enabled()
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        sources = [getattr(call, name) for name in names]
+        gradients = torch.autograd.grad(
+            reference(call), sources, gradient, create_graph=create_graph
+        )
+    return dict(zip(names, gradients, strict=True))
+
+
+attention_with_statistics.register_autograd(_backward, setup_context=_keep)
+
+
+@torch.library.impl("maskwise::attention", "Autograd")
+def _(*operands: Any) -> torch.Tensor:
+    """Rows' sums are kept where a gradient is wanted."""
+    call = AttentionCall(*operands)
+    if want_gradients(one for one in map(call.__getattribute__, TENSORS) if one is not None):
+        return torch.ops.maskwise.attention_with_statistics(*operands)[0]
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.maskwise.attention(*operands)
 
 
 def _autocast(one: Any) -> Any:

@@ -4,7 +4,7 @@
 #include "plan_memory.hpp"
 #include "torch_threads.hpp"
 
-#include <maskwise/attention.hpp>
+#include <maskwise/attention_gradients.hpp>
 
 #include <nanobind/stl/string.h>
 
@@ -172,8 +172,7 @@ attention_plan compile_for(const attention_call& call) {
     return compile(desc);
 }
 
-attention_plan find_plan(const attention_call& call) {
-    static plan_memory<attention_plan> recent;
+call_key key_of(const attention_call& call) {
     call_key key;
     key.push(static_cast<npy_intp>(type_in(call.q)));
     key.push(static_cast<npy_intp>(call.mask.is_none() ? data_type::undef : type_in(call.mask)));
@@ -186,7 +185,42 @@ attention_plan find_plan(const attention_call& call) {
     key.push(std::bit_cast<npy_intp>(call.scale.value_or(0)));
     for (const nb::handle array : {call.q, call.k, call.v, call.mask, call.sinks, call.out})
         key.push_layout(array);
-    return recent.find(key, [&] { return compile_for(call); });
+    return key;
+}
+
+attention_plan find_plan(const attention_call& call) {
+    static plan_memory<attention_plan> recent;
+    return recent.find(key_of(call), [&] { return compile_for(call); });
+}
+
+// Gradients have the operands' types, and for each row the order of the operand's dimensions.
+attention_gradients_plan compile_gradients(const gradients_call& of) {
+    const attention_call& call = of.attention;
+    attention_gradients_desc desc{describe_inputs(call)};
+    attention_desc& attention = desc.attention;
+    if (!call.mask.is_none()) add_mask(attention, call.mask, infer_extents(attention));
+    attention.dst = describe(of.result, attention.query.type);
+    attention.statistics = describe(of.statistics, data_type::f32);
+    desc.dst_gradient = describe(of.gradient, attention.query.type);
+    const auto sum = [](const tensor_desc& operand) -> tensor_desc {
+        return {data_type::f32, operand.extents};
+    };
+    if (of.wants_mask) desc.bias_gradient = sum(attention.bias);
+    if (of.wants_sinks) desc.sinks_gradient = sum(attention.sinks);
+    const attention_gradients_desc whole = compile(desc).desc();
+    desc.query_gradient = lay_out_result(attention.query, whole.query_gradient.extents);
+    desc.key_gradient = lay_out_result(attention.key, whole.key_gradient.extents);
+    desc.value_gradient = lay_out_result(attention.value, whole.value_gradient.extents);
+    return compile(desc);
+}
+
+attention_gradients_plan find_gradients_plan(const gradients_call& of) {
+    static plan_memory<attention_gradients_plan> recent;
+    call_key key = key_of(of.attention);
+    key.push(of.wants_mask ? 1 : 0);
+    key.push(of.wants_sinks ? 1 : 0);
+    for (const nb::handle array : {of.result, of.statistics, of.gradient}) key.push_layout(array);
+    return recent.find(key, [&] { return compile_gradients(of); });
 }
 
 // A result and the address of its elements.
@@ -245,7 +279,8 @@ bool is_worth_threads(const attention_call& call) {
     return 2 * keys * static_cast<double>(PyArray_SIZE(as_array(call.q))) >= least_products;
 }
 
-void execute(const attention_plan& plan, const attention_operands& operands, bool on_torch) {
+template <class Plan, class Operands>
+void execute(const Plan& plan, const Operands& operands, bool on_torch) {
     const auto loop = on_torch ? torch_loop() : std::nullopt;
     if (loop)
         plan.execute(operands, *loop);
@@ -274,6 +309,31 @@ nb::tuple attention(const attention_call& call) {
         execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
     }
     return nb::make_tuple(dst.owner, statistics.owner);
+}
+
+nb::tuple attention_gradients(const gradients_call& of) {
+    const attention_call& call = of.attention;
+    check_types(call);
+    const attention_gradients_plan plan = find_gradients_plan(of);
+    const attention_gradients_desc& desc = plan.desc();
+    const auto make = [&](const tensor_desc& gradient) {
+        return gradient.type == data_type::undef ? allocation{nb::none(), nullptr}
+                                                 : allocate(call, gradient);
+    };
+    const allocation made[] = {make(desc.query_gradient), make(desc.key_gradient),
+                               make(desc.value_gradient), make(desc.bias_gradient),
+                               make(desc.sinks_gradient)};
+    attention_gradients_operands at{inputs_of(call),  data_of(of.gradient), made[0].elements,
+                                    made[1].elements, made[2].elements,     made[3].elements,
+                                    made[4].elements};
+    at.attention.dst = data_of(of.result);
+    at.attention.statistics = data_of(of.statistics);
+    {
+        const released_gil gil(true);
+        execute(plan, at, is_on_torch(call) && is_worth_threads(call));
+    }
+    return nb::make_tuple(made[0].owner, made[1].owner, made[2].owner, made[3].owner,
+                          made[4].owner);
 }
 
 nb::tuple explain_attention(const attention_call& call) {

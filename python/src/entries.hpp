@@ -46,6 +46,17 @@ struct attention_call {
 // and maskwise::error before it writes. Releases the GIL while it computes.
 nb::tuple attention(const attention_call& call);
 
+// A call, its result and statistics, and the gradient of a function of the result.
+struct gradients_call {
+    attention_call attention;
+    nb::handle result, statistics, gradient;
+    bool wants_mask = false, wants_sinks = false;
+};
+
+// Returns the gradients by query, key and value, in their types and broadcast as the result; then
+// by mask and sinks in float32, or none. Throws as attention().
+nb::tuple attention_gradients(const gradients_call& call);
+
 // Returns the tile counts of a call (all, full, mixed, deferred, skipped) and the text of its plan.
 nb::tuple explain_attention(const attention_call& call);
 

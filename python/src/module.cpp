@@ -177,30 +177,51 @@ PyMethodDef methods[] = {
 };
 
 // `call` is a maskwise._call.AttentionCall. Its arrays are passed separately, as NumPy arrays.
-template <nb::tuple (*function)(const attention_call&)>
-void def_attention(nb::module_& module, const char* name) {
-    const auto read = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
+attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
                          nb::handle sinks, nb::handle out, const mask_rules* rules,
                          const mask_maps* maps, nb::handle torch_empty) {
-        using number = std::optional<double>;
-        return function(
-            {.q = q,
-             .k = k,
-             .v = v,
-             .mask = mask,
-             .sinks = sinks,
-             .out = out,
-             .rules = rules,
-             .maps = maps,
-             .torch_empty = torch_empty,
-             .is_causal = MASKWISE_ATTRIBUTE(bool, call, "is_causal"),
-             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
-             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
-             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),
-             .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics")});
+    using number = std::optional<double>;
+    return {.q = q,
+            .k = k,
+            .v = v,
+            .mask = mask,
+            .sinks = sinks,
+            .out = out,
+            .rules = rules,
+            .maps = maps,
+            .torch_empty = torch_empty,
+            .is_causal = MASKWISE_ATTRIBUTE(bool, call, "is_causal"),
+            .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
+            .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
+            .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),
+            .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics")};
+}
+
+template <nb::tuple (*function)(const attention_call&)>
+void def_attention(nb::module_& module, const char* name) {
+    const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
+                             nb::handle mask, nb::handle sinks, nb::handle out,
+                             const mask_rules* rules, const mask_maps* maps,
+                             nb::handle torch_empty) {
+        return function(read_call(call, q, k, v, mask, sinks, out, rules, maps, torch_empty));
     };
-    module.def(name, read, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(), "sinks"_a.none(),
+    module.def(name, run_call, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(), "sinks"_a.none(),
                "out"_a.none(), "rules"_a.none(), "maps"_a.none(), "torch_empty"_a.none());
+}
+
+void def_gradients(nb::module_& module) {
+    const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
+                             nb::handle mask, nb::handle sinks, const mask_rules* rules,
+                             const mask_maps* maps, nb::handle torch_empty, nb::handle result,
+                             nb::handle statistics, nb::handle gradient, bool wants_mask,
+                             bool wants_sinks) {
+        return attention_gradients(
+            {read_call(call, q, k, v, mask, sinks, nb::none(), rules, maps, torch_empty), result,
+             statistics, gradient, wants_mask, wants_sinks});
+    };
+    module.def("attention_gradients", run_call, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(),
+               "sinks"_a.none(), "rules"_a.none(), "maps"_a.none(), "torch_empty"_a.none(),
+               "result"_a, "statistics"_a, "gradient"_a, "wants_mask"_a, "wants_sinks"_a);
 }
 
 void* import_numpy() {
@@ -229,6 +250,7 @@ NB_MODULE(_core, module) {
     module.def("select", &select);
     def_attention<attention>(module, "attention");
     def_attention<explain_attention>(module, "explain_attention");
+    def_gradients(module);
     add_mask(module);
     module.def("output_of_where", [](nb::handle condition, nb::handle x, nb::handle y) {
         return allocate_output(make_request(condition, x, y));
