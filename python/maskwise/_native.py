@@ -38,14 +38,18 @@ def run_native_gradients(
     from maskwise import _torch_tensors
 
     mask, rules, maps = _mask_parts(call)
-    operands = (call.query, call.key, call.value, mask, call.sinks, *outputs)
-    operands = _torch_tensors.detached(operands)
-    arrays = _torch_tensors.as_arrays(operands)
+    result, statistics, gradient = outputs
+    if gradient.stride(-1) != 1:  # of a sum: repeated
+        gradient = gradient.contiguous()
+    operands = (call.query, call.key, call.value, mask, call.sinks, result, statistics, gradient)
+    arrays = _torch_tensors.as_arrays(_torch_tensors.detached(operands))
     if arrays is None:
         raise BufferError("gradients of attention: a tensor has no memory of the CPU's")
-    torch_empty = _torch_tensors.empty
+    q, k, v, mask, sinks, result, statistics, gradient = arrays
+    options = (rules, maps, _torch_tensors.empty)
+    outputs = (result, statistics, gradient)
     return _core.attention_gradients(
-        call, *arrays[:5], rules, maps, torch_empty, *arrays[5:], wants_mask, wants_sinks
+        call, q, k, v, mask, sinks, *options, *outputs, wants_mask, wants_sinks
     )
 
 

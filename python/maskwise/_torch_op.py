@@ -146,8 +146,8 @@ def attention_gradients(
     """Gradients by query, key and value, broadcast as the result; by mask and sinks in float32, or
     without elements.
     """
-    *operands, wants_mask, wants_sinks = operands
-    call = AttentionCall(*operands)
+    call = AttentionCall(*operands[:-2])
+    wants_mask, wants_sinks = operands[-2:]
     gradients = run_native_gradients(
         _native_call(call), (result, statistics, gradient), wants_mask, wants_sinks
     )
@@ -165,8 +165,8 @@ def _(
     gradient: torch.Tensor,
     *operands: Any,
 ) -> tuple[torch.Tensor, ...]:
-    *operands, wants_mask, wants_sinks = operands
-    call = AttentionCall(*operands)
+    call = AttentionCall(*operands[:-2])
+    wants_mask, wants_sinks = operands[-2:]
     count = own_dimensions(call)
     leading = result.shape[:-count]
     of_inputs = (_empty_in_order(one, (*leading, *one.shape[-count:])) for one in call[:3])
@@ -366,35 +366,43 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
         name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
     }
     call = AttentionCall(*operands)
-    if torch.is_grad_enabled() or _has_unlike_heads(call):
-        gradients = _gradients_by_torch(call, wanted, gradient)
+    if torch.is_grad_enabled() or has_unlike_heads(call):
+        gradients = gradients_by_torch(call, wanted, gradient)
     else:
         computed = torch.ops.maskwise.attention_gradients(
             result,
             statistics,
-            gradient if gradient.stride(-1) == 1 else gradient.contiguous(),
+            gradient,
             *call[: len(OPERATOR_FIELDS)],
             wanted["attn_mask"],
             wanted["sinks"],
         )
-        gradients = {
-            name: one.sum_to_size(getattr(call, name).shape).to(getattr(call, name).dtype)
-            for name, one in zip(TENSORS, computed, strict=True)
-            if wanted[name]
-        }
+        gradients = summed(computed, {name: getattr(call, name) for name in TENSORS}, wanted)
     return tuple(gradients.get(name) for name in itertools.islice(OPERATOR_FIELDS, len(operands)))
 
 
-def _has_unlike_heads(call: AttentionCall) -> bool:
+def summed(
+    computed: tuple[torch.Tensor, ...], operands: dict[str, torch.Tensor], wanted: dict[str, bool]
+) -> dict[str, torch.Tensor]:
+    """The gradients that are wanted, in the operands' shapes and types."""
+    return {
+        name: gradient.sum_to_size(operand.shape).to(operand.dtype)
+        for gradient, (name, operand) in zip(computed, operands.items(), strict=True)
+        if wanted[name]
+    }
+
+
+def has_unlike_heads(call: AttentionCall) -> bool:
     """Whether heads of key and value are grouped differently, which the core's gradients lack."""
     return own_dimensions(call) == 3 and call.key.shape[-3] != call.value.shape[-3]
 
 
-def _gradients_by_torch(
+def gradients_by_torch(
     call: AttentionCall, wanted: dict[str, bool], gradient: torch.Tensor
 ) -> dict[str, torch.Tensor]:
     names = [name for name, wants in wanted.items() if wants]
     create_graph = torch.is_grad_enabled()
+    call = _without_rules(call) if has_rules(call.attn_mask) else call
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         sources = [getattr(call, name) for name in names]
         gradients = torch.autograd.grad(
@@ -490,6 +498,11 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
         call = call._replace(query=q, key=k, value=v)
     if has_rules(call.attn_mask):
+        from maskwise import _torch_gradients
+
+        if _torch_gradients.can_run(call):
+            result = _torch_gradients.run(call._replace(is_packed=False))
+            return result.swapaxes(0, 1) if call.is_packed else result
         is_graph = torch.compiler.is_compiling()
         call = _with_rule_numbers(call) if is_graph else _without_rules(call)
     if call.window is not None:

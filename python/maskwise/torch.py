@@ -9,8 +9,8 @@
 
     torch.ops.maskwise.attention(query, key, value, attn_mask, ...)    # as an operator
 
-install() takes calls of float32, bfloat16 and float16 with neither gradients nor dropout, large
-enough to gain, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. It takes where and
+install() takes calls of float32, bfloat16 and float16 without dropout, large enough to gain, also
+with gradients, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. It takes where and
 masked_fill of every type but boolean from 4096 elements. All others stay torch's, as do compiled
 models. `python -m maskwise run program.py` installs for a program.
 """
@@ -34,6 +34,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from maskwise import (
     _core,
+    _torch_gradients,
     _torch_op,  # noqa: F401  # torch.ops.maskwise.attention
 )
 from maskwise._attention import packed_attention
@@ -48,6 +49,7 @@ __all__ = ["install", "installed", "uninstall"]
 
 # Elements of q times keys, below which torch is as fast in float32; in 16 bits half of it.
 LEAST_PRODUCTS = 2**19
+TIMES_WITH_GRADIENTS = 4  # as many, since Python follows each call
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
@@ -55,8 +57,9 @@ _libraries: list[torch.library.Library] = []  # handles of one install()
 _contexts: list[bool] = []  # of installed(): whether it was installed before the first
 
 
-def is_small(q_elements: int, keys: int, dtype: torch.dtype) -> bool:
-    return q_elements * keys < LEAST_PRODUCTS // (1 if dtype == torch.float32 else 2)
+def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool = False) -> bool:
+    least = LEAST_PRODUCTS * (TIMES_WITH_GRADIENTS if has_gradients else 1)
+    return q_elements * keys < least // (1 if dtype == torch.float32 else 2)
 
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
@@ -95,10 +98,9 @@ def _is_maskwises(
         not is_in_mode()
         and all(is_plain(one) for one in operands)
         and _fits(q, k, v, grouped)
-        and not is_small(q.numel(), k.shape[2], q.dtype)
+        and not is_small(q.numel(), k.shape[2], q.dtype, want_gradients(operands))
         and _fits_mask(mask, q, k, causal)
         and all(holds_elements(one) for one in operands)
-        and not want_gradients(operands)
         and torch._C._get_flash_sdp_enabled()
     )
 
@@ -124,7 +126,9 @@ def _scaled_dot_product_attention(
         *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
     call = AttentionCall(*tensors, attn_mask, is_causal, scale, enable_gqa)
-    return _laid_out(run_native(call), query, choice == SDPBackend.MATH.value)
+    operands = tensors if attn_mask is None else (*tensors, attn_mask)
+    result = _torch_gradients.run(call) if want_gradients(operands) else run_native(call)
+    return _laid_out(result, query, choice == SDPBackend.MATH.value)
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:

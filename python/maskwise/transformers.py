@@ -1,4 +1,4 @@
-"""Attention of transformers' models by Maskwise, inference on CPUs.
+"""Attention of transformers' models by Maskwise, inference and training on CPUs.
 
     import maskwise.transformers
 
@@ -8,9 +8,8 @@
 The import registers "maskwise" as attention and as mask. Once per forward pass, the library's masks
 (causal, sliding, chunked, padded, packed) become a maskwise.Mask for all layers; others become an
 array. Compiled and exported models contain torch.ops.maskwise.attention with the same rules; an
-exported program needs `import maskwise.torch` where it runs. torch runs gradients, dropout, other
-devices and dtypes, models in torch.jit.trace and ONNX, and calls too small to gain, with the same
-mask.
+exported program needs `import maskwise.torch` where it runs. torch runs dropout, other devices and
+dtypes, models in torch.jit.trace and ONNX, and calls too small to gain, with the same mask.
 
 "maskwise_flash" is for packed batches: because "flash" is in the name, transformers and libraries
 on top of it pass flash_attn's arguments and remove padding.
@@ -72,7 +71,7 @@ def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     return (
         not is_traced(*tensors)  # before sizes, which would become guards
         and dropout == 0
-        and not is_small(q.numel(), k.shape[2], q.dtype)
+        and not is_small(q.numel(), k.shape[2], q.dtype, want_gradients(tensors))
         and _can_be_maskwises(tensors)
     )
 
@@ -85,15 +84,16 @@ def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) ->
         and not torch.onnx.is_in_onnx_export()
         and dropout == 0
         and _can_be_maskwises(tensors)
-        and not statically_known_true(is_small(q.numel(), k.shape[2], q.dtype))
+        and not statically_known_true(
+            is_small(q.numel(), k.shape[2], q.dtype, want_gradients(tensors))
+        )
     )
 
 
 def _can_be_maskwises(tensors: tuple[torch.Tensor, ...]) -> bool:
     q, k, v = tensors
     return (
-        not want_gradients(tensors)
-        and q.dtype in DTYPES
+        q.dtype in DTYPES
         and q.dtype == k.dtype == v.dtype
         and all(one.device.type == "cpu" for one in tensors)
     )
@@ -175,7 +175,7 @@ def _attention(
     rules = _mask_of_call(tensors, mask, causal, packed)
     array: Any = rules._array
     if (bias := others.get("position_bias")) is not None:
-        rules = _with_bias(rules, bias.detach())
+        rules = _with_bias(rules, bias)
     elif torch.is_tensor(array) and array.dtype != torch.bool:
         rules = rules._beside(array.to(q.dtype))
     options = {"scale": scaling, "enable_gqa": True, **_options(others, q)}
@@ -186,7 +186,7 @@ def _attention(
 def _options(others: dict[str, Any], query: torch.Tensor) -> dict[str, Any]:
     """A layer's arguments under attention's names."""
     sinks = others.get("s_aux")
-    sinks = None if sinks is None else sinks.detach().reshape(-1).to(query.dtype)
+    sinks = None if sinks is None else sinks.reshape(-1).to(query.dtype)
     return {"soft_cap": float(others.get("softcap") or 0) or None, "sinks": sinks}
 
 
@@ -279,7 +279,7 @@ def _by_torch(
     packed: Packed | None,
     others: dict[str, Any],
 ) -> torch.Tensor:
-    """The same function as Maskwise's, with gradients and dropout."""
+    """The same function as Maskwise's, with dropout."""
     q, k, v = tensors
     mask = _with_documents(mask.dense() if isinstance(mask, LazyMask) else mask, packed, q, k)
     causal = q.shape[2] > 1 and mask is None and causal

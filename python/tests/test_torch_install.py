@@ -12,7 +12,6 @@ from typing import Any
 
 import maskwise
 import pytest
-from maskwise._call import AttentionCall
 from torch_tensors import draw, three
 
 try:
@@ -35,13 +34,13 @@ def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
     """The calls that Maskwise took."""
     calls: list[int] = []
-    run = maskwise_torch.run_native
 
-    def counted(call: AttentionCall) -> Any:
-        calls.append(1)
-        return run(call)
+    def count(module: Any, name: str) -> None:
+        run = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda call: calls.append(1) or run(call))
 
-    monkeypatch.setattr(maskwise_torch, "run_native", counted)
+    count(maskwise_torch, "run_native")
+    count(maskwise_torch._torch_gradients, "run")
     with maskwise_torch.installed():
         yield calls
 
@@ -119,8 +118,9 @@ def test_own_samples_are_equal(dtype: str, every_size: None) -> None:
         torch.testing.assert_close(one, other, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
 
 
-def test_gradients_are_torchs(taken: list[int]) -> None:
-    for sample in samples(torch.float32, True):
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_gradients_are_close_to_torchs(dtype: str, taken: list[int]) -> None:
+    for sample in samples(getattr(torch, dtype), True):
         options = {k: v for k, v in sample.kwargs.items() if k != "dropout_p"}
         inputs = [one for one in (sample.input, *sample.args) if one.requires_grad]
 
@@ -133,8 +133,8 @@ def test_gradients_are_torchs(taken: list[int]) -> None:
         wanted = gradients()
         maskwise_torch.install()
         for one, other in zip(got, wanted, strict=True):
-            assert torch.equal(one, other)
-    assert not taken
+            torch.testing.assert_close(one, other, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+    assert len(taken) > 20
 
 
 def test_what_is_taken(taken: list[int]) -> None:
@@ -274,8 +274,6 @@ def test_what_is_left(taken: list[int]) -> None:
     q, k, v = three(2, 4, 33, 16)
     sdpa(q, k, v, dropout_p=0.5)
     sdpa(q.double(), k.double(), v.double())
-    sdpa(q, k, v, draw(33, 33).requires_grad_())
-    sdpa(torch.nn.Parameter(q), k, v)
     sdpa(q[0], k[0], v[0])
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(q, k)

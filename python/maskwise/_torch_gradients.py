@@ -1,0 +1,73 @@
+"""Attention of tensors with gradients, by the core, outside of graphs."""
+
+# torch need not be there where the package is checked.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
+
+from __future__ import annotations
+
+from typing import Any
+
+from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+
+# isort: split
+import torch
+
+from maskwise import _torch_op
+from maskwise._call import AttentionCall, has_rules, mask_array
+from maskwise._native import run_native, run_native_gradients
+from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
+
+NAMES = ("query", "key", "value", "attn_mask", "sinks")
+
+
+def can_run(call: AttentionCall) -> bool:
+    """Whether torch follows gradients of these tensors and nothing else."""
+    operands = [call.query, call.key, call.value, mask_array(call), call.sinks]
+    return (
+        not torch.compiler.is_compiling()
+        and not is_in_mode()
+        and all(
+            one is None or (torch.is_tensor(one) and is_plain(one) and is_readable(one.detach()))
+            for one in operands
+        )
+        and not _torch_op.has_unlike_heads(call)
+    )
+
+
+def run(call: AttentionCall) -> torch.Tensor:
+    """The result, of which gradients keep the rules of a Mask."""
+    operands = (call.query, call.key, call.value, mask_array(call), call.sinks)
+    return _Attention.apply(call, *operands)
+
+
+def _with_operands(call: AttentionCall, operands: Any) -> AttentionCall:
+    query, key, value, mask, sinks = operands
+    if has_rules(call.attn_mask):
+        rules: Any = call.attn_mask
+        mask = rules if mask is None else rules._beside(mask, rules._maps)
+    return call._replace(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, call: AttentionCall, *operands: Any) -> torch.Tensor:
+        plain = _with_operands(call, [None if one is None else one.detach() for one in operands])
+        result, statistics = run_native(plain._replace(return_statistics=True))
+        ctx.call = call._replace(query=None, key=None, value=None, sinks=None)
+        if not has_rules(call.attn_mask):
+            ctx.call = ctx.call._replace(attn_mask=None)
+        ctx.save_for_backward(result, statistics, *operands)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        result, statistics, *operands = ctx.saved_tensors
+        call = _with_operands(ctx.call, operands)
+        wanted = dict(zip(NAMES, ctx.needs_input_grad[1:], strict=True))
+        if torch.is_grad_enabled():
+            gradients = _torch_op.gradients_by_torch(call, wanted, gradient)
+        else:
+            outputs = (result, statistics, gradient)
+            computed = run_native_gradients(call, outputs, wanted["attn_mask"], wanted["sinks"])
+            gradients = _torch_op.summed(computed, dict(zip(NAMES, operands, strict=True)), wanted)
+        return (None, *(gradients.get(name) for name in NAMES))
