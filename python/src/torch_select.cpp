@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -129,6 +130,18 @@ void advise_huge_pages(byte_range dst) {
     madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // may be refused
 }
 
+// Elements of 8 bytes and more that are not side by side take as long in torch.
+bool gains(const iterator_operands& all, std::span<const data_type> types) {
+    if (width_bytes(all.type) < 8 || all.extents.empty()) return true;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        const dims& strides = all.strides_bytes[i];
+        const auto innermost = strides[strides.rank() - 1];
+        if (innermost != 0 && innermost != static_cast<std::int64_t>(width_bytes(types[i])))
+            return false;
+    }
+    return true;
+}
+
 // False if the layout is none of Maskwise's; nothing is written then.
 bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
     std::optional<plan> select;
@@ -151,6 +164,7 @@ bool run_where(torch_iterator& iterator) {
     const data_type types[] = {all->type, data_type::boolean, all->type, all->type};
     for (std::size_t i = 1; i < 4; ++i)
         if (!is_apart(*all, i, types[i])) return false;
+    if (!gains(*all, types)) return false;
     advise_huge_pages(bytes_of(*all, 0, all->type));
     return select(
         {.cond = all->desc(1, types[1]),
@@ -165,7 +179,7 @@ bool run_fill(torch_iterator& iterator, const torch_scalar& number) {
     const auto all = read_operands(iterator, 2);
     if (!all || !is_apart(*all, 1, data_type::boolean)) return false;
     const auto value = element_of(number, all->type);
-    if (!value) return false;
+    if (!value || !gains(*all, std::array{all->type, data_type::boolean})) return false;
     return select({.cond = all->desc(1, data_type::boolean),
                    .src_0 = {all->type, {}},
                    .src_1 = all->desc(0, all->type),

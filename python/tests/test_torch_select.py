@@ -210,7 +210,9 @@ def test_what_is_taken(dtype: str) -> None:
         lambda: [x.clone().masked_fill_(mask[0], torch.tensor(1))],
     ]
     for number, compute in enumerate(calls):
-        assert taken_as_torch(compute) == is_taken, number
+        is_transposed = number in (3, 4)
+        gains = not is_transposed or x.element_size() < 8
+        assert taken_as_torch(compute) == (is_taken and gains), number
 
 
 @pytest.mark.parametrize("dtype", TAKEN)
