@@ -31,6 +31,7 @@ LEAST = 0.97  # times as fast as oneDNN alone
 TURNS = 5
 PAIRS = 5  # of fresh processes, for a case below the least
 SAMPLES = 40
+LEFT = "left to oneDNN"  # which runs the same code either way
 MOST_TIMES = 100  # as long as its measuring a case may take with all else
 OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
 OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
@@ -41,7 +42,7 @@ BATCHES = (
 )
 REPLACED = ("--mode=", "--fix-times-per-prb=", "--max-ms-per-prb=", "--owner=")
 SIDES = ("onednn", "maskwise")
-HEAD = ["batch", "cases", "by Maskwise", "least", "median of Maskwise's", "most"]
+HEAD = ["batch", "cases by Maskwise", "by oneDNN", "least ratio", "median", "most"]
 HEAD += ["compile, alone / with", "first calls", "peak memory"]
 
 
@@ -50,7 +51,6 @@ class Case:
     batch: str
     flags: list[str]
     state: str = ""  # why it has no ratio
-    is_claimed: bool = False
     pairs: list[float] = field(default_factory=list)  # of processes: oneDNN's time over Maskwise's
     compile_ms: dict[str, float] = field(default_factory=dict)
     first_ms: dict[str, float] = field(default_factory=dict)
@@ -115,6 +115,11 @@ def peak_bytes(client: Client) -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10  # type: ignore[index]
 
 
+def is_left(result: dict[str, Any]) -> bool:
+    owners = [part["owner"] for part in result["partitions"]]
+    return "perf" in result and "maskwise" not in owners
+
+
 class Suite:
     """Two processes that measure the cases of a batch."""
 
@@ -131,12 +136,12 @@ class Suite:
         watch = threading.Timer(self.most_seconds, self.kill)
         watch.start()
         try:
-            self.measure_pair(case, SIDES)
+            self.measure_pair(case, SIDES[::-1])
             for again in range(PAIRS - 1):
                 if not case.is_slower():
                     break
                 self.close()  # fresh processes, the other one first
-                self.measure_pair(case, SIDES[:: -1 if again % 2 == 0 else 1])
+                self.measure_pair(case, SIDES[:: 1 if again % 2 == 0 else -1])
         except Died as error:
             case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
         finally:
@@ -149,13 +154,17 @@ class Suite:
                 client.process.kill()
 
     def measure_pair(self, case: Case, sides: tuple[str, ...]) -> None:
-        results = {name: self.load(name, case) for name in sides}
+        results = {}
+        for name in sides:
+            results[name] = self.load(name, case)
+            if name == "maskwise" and is_left(results[name]):
+                case.state = LEFT
+                return
         if without := [name for name in SIDES if "perf" not in results[name]]:
-            states = " and ".join(f"{name} {results[name]['state'].lower()}" for name in without)
-            case.state = states
+            case.state = " and ".join(
+                f"{name} {results[name]['state'].lower()}" for name in without
+            )
             return
-        owners = [part["owner"] for part in results["maskwise"]["partitions"]]
-        case.is_claimed = "maskwise" in owners
         for name in SIDES:
             case.compile_ms.setdefault(name, results[name]["compile_ms"])
             case.first_ms.setdefault(name, results[name]["perf"]["first_ms"])
@@ -184,15 +193,14 @@ class Suite:
 
 
 def times(value: float) -> str:
-    return f"{value:.3g}" if value < 10 else f"{value:.0f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def batch_row(name: str, cases: list[Case], peaks: dict[str, int]) -> list[str]:
     ratios = [case.ratio for case in cases if case.ratio is not None]
-    claimed = [case.ratio for case in cases if case.ratio is not None and case.is_claimed]
-    row = [name, str(len(ratios)), str(len(claimed))]
-    row.append(f"{min(ratios):.2f}" if ratios else "-")
-    row += [times(f(claimed)) if claimed else "-" for f in (statistics.median, max)]
+    left = sum(case.state == LEFT for case in cases)
+    row = [name, str(len(ratios)), str(left)]
+    row += [times(f(ratios)) if ratios else "-" for f in (min, statistics.median, max)]
     for field_name in ("compile_ms", "first_ms"):
         spent = [getattr(case, field_name) for case in cases if case.pairs]
         row.append(" / ".join(ms_text(sum(each[side] for each in spent)) for side in SIDES))
@@ -256,9 +264,10 @@ def main() -> int:
             f"slower: {case.ratio:.2f} ({', '.join(f'{ratio:.2f}' for ratio in case.pairs)}) "
             f"{case.batch}: {case.name}"
         )
-    unmeasured = sum(case.ratio is None for case in every)
+    left = sum(case.state == LEFT for case in every)
+    unmeasured = sum(case.ratio is None for case in every) - left
     print(
-        f"{len(every)} cases, {unmeasured} that oneDNN alone or this CPU cannot run, "
+        f"{len(every)} cases, {left} left to oneDNN, {unmeasured} not to be compared, "
         f"{len(slower)} below {LEAST}, {time.monotonic() - begin:.0f} s"
     )
     return 1 if not rows or lost or (slower and not arguments.no_targets) else 0

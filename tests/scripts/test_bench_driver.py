@@ -6,7 +6,7 @@ from typing import Any
 import driver
 import pytest
 
-PASSED = {"state": "PASSED", "library": "oneDNN, Maskwise 1", "compile_ms": 1.0}
+PASSED = {"state": "PASSED", "library": "oneDNN, Maskwise 1", "compile_ms": 1.0, "partitions": []}
 ASKED = {
     **PASSED,
     "perf": {"first_ms": 2.0, "median_ms": 1.0},
@@ -45,13 +45,17 @@ def test_a_slower_case_is_measured_with_fresh_processes_until_it_is_not() -> Non
     case = measured([2.0, 1.0, 0.5, 0.1])
     assert case.pairs == [0.5, 1.0, 2.0]
     assert not case.is_slower()
-    assert case.is_claimed
 
 
 def test_a_case_that_stays_slower_is_told() -> None:
     case = measured([1.25])
     assert case.pairs == [0.8] * driver.PAIRS
     assert case.is_slower()
+
+
+def test_a_case_without_a_claim_is_not_timed() -> None:
+    case = measured([2.0], {**ASKED, "partitions": [{"owner": "onednn"}]})
+    assert (case.ratio, case.state) == (None, driver.LEFT)
 
 
 def test_a_case_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +77,17 @@ def test_the_row_of_a_batch_has_the_least_ratio_and_both_sums() -> None:
     row = driver.batch_row(
         "b", [measured([0.5]), measured([0.25])], {"onednn": 10**6, "maskwise": 2}
     )
-    assert row == ["b", "2", "2", "2.00", "3", "4", "2 ms / 2 ms", "4 ms / 4 ms", "1 MB / 0 MB"]
+    assert row == [
+        "b",
+        "2",
+        "0",
+        "2.00",
+        "3.00",
+        "4.00",
+        "2 ms / 2 ms",
+        "4 ms / 4 ms",
+        "1 MB / 0 MB",
+    ]
 
 
 def test_a_build_names_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
