@@ -1,0 +1,123 @@
+"""Attention forward and backward under masks of models, by SDPA and by Maskwise alternately in one
+process on torch's threads, and training steps of ModernBERT-base with 6 layers.
+
+Started by scripts/bench gradients, which has everything installed and built.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+import maskwise
+import maskwise.transformers  # registers itself
+import torch
+import transformers
+from machine import machine_facts
+from maskwise import Mask
+from models_of_words import MODELS, make
+from table import keep, shown
+from torch.nn.functional import scaled_dot_product_attention
+from worker import ROOT
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
+from mask_problem import PROBLEMS, Problem
+
+TURNS, SECONDS = 7, 60.0  # most seconds per case
+NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
+KINDS = ("float32", "bfloat16")
+WORDS = (1024, 4096)
+ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # of the largest gradient
+HEAD = ["case", "shape", "type", "SDPA, ms", "Maskwise", "times as fast", "apart"]
+Step = Callable[[], list[torch.Tensor]]
+
+
+def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
+    """Gradients by query, key and value: by SDPA, at its fastest, and by Maskwise's rules."""
+    dtype = getattr(torch, kind)
+    tensors = [torch.from_numpy(one).to(dtype).requires_grad_() for one in problem.operands()]
+    seed = torch.from_numpy(problem.operands()[0]).to(dtype)
+    options: dict[str, Any] = {"is_causal": True} if problem.is_causal else {}
+    if problem.kept is not None and not problem.is_causal:
+        options = {"attn_mask": torch.from_numpy(problem.kept)}
+    parts = [getattr(Mask, name)(**given) for name, given in problem.rules.items()]
+
+    def step(attend: Any) -> list[torch.Tensor]:
+        return list(torch.autograd.grad(attend(*tensors), tensors, seed))
+
+    sdpa = partial(scaled_dot_product_attention, **options)
+    own = partial(maskwise.attention, attn_mask=reduce(and_, parts) if parts else None)
+    return partial(step, sdpa), partial(step, own)
+
+
+def training_steps(module: Any, inputs: dict[str, Any]) -> tuple[Step, Step]:
+    def step(name: str) -> list[torch.Tensor]:
+        module.set_attn_implementation(name)
+        module.zero_grad()
+        module(**inputs)[0].square().mean().backward()
+        return [one.grad for one in module.parameters() if one.grad is not None]
+
+    return partial(step, "sdpa"), partial(step, "maskwise")
+
+
+def distance(steps: tuple[Step, Step]) -> float:
+    """The largest difference between the gradients, as a part of the largest gradient."""
+    first, second = ([one.float().clone() for one in step()] for step in steps)
+    most = max(one.abs().max().item() for one in first)
+    apart = (one.sub(other).abs().max().item() for one, other in zip(first, second, strict=True))
+    return max(apart) / most
+
+
+def milliseconds(step: Step) -> float:
+    begin = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - begin)
+
+
+def row_of(name: str, shape: str, kind: str, steps: tuple[Step, Step]) -> list[str]:
+    apart, taken = distance(steps), []
+    begin = time.monotonic()
+    while len(taken) < TURNS and (len(taken) < 3 or time.monotonic() - begin < SECONDS):
+        taken.append([milliseconds(step) for step in steps])
+    sdpa, own = (statistics.median(times) for times in zip(*taken, strict=True))
+    return [name, shape, kind, f"{sdpa:.4g}", f"{own:.4g}", f"{sdpa / own:.2f}", f"{apart:.1e}"]
+
+
+def rows(only: str) -> Iterator[list[str]]:
+    for problem in PROBLEMS:
+        for kind in KINDS if problem.name in NAMES and only in problem.name else ():
+            shape = "x".join(map(str, problem.shape))
+            yield row_of(problem.name, shape, kind, steps_of(problem, kind))
+    model = MODELS[0]
+    name = f"training step, {model.name}"
+    for kind in KINDS if only in name else ():
+        module = make(model, getattr(torch, kind)).train()
+        for words in WORDS:
+            inputs = model.inputs(words, getattr(torch, kind))
+            yield row_of(name, f"1 x {words} words", kind, training_steps(module, inputs))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench gradients", description=__doc__)
+    parser.add_argument(
+        "--only", default="", help="measure only cases with this in their name, and keep nothing"
+    )
+    arguments = parser.parse_args()
+    transformers.utils.logging.set_verbosity_error()
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    table = shown(HEAD, rows(arguments.only))
+    versions = f"Maskwise {maskwise.__version__}, PyTorch {torch.__version__}"
+    if not arguments.only:
+        keep(ROOT / "build/bench", "gradients", versions, HEAD, table)
+    wrong = [row for row in table if float(row[-1]) > ALLOWED[row[2]]]
+    print("\n".join(f"{row[0]} {row[2]}: {row[-1]} apart" for row in wrong))
+    return 1 if wrong or not table else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
