@@ -110,8 +110,7 @@ def session(
             not isinstance(value, (list, tuple, int)) or value
         ):
             raise ValueError(
-                f"{name}: Maskwise comes first, then the CPU, "
-                f"given {_arguments.shown(value)}"
+                f"{name}: Maskwise comes first, then the CPU, given {_arguments.shown(value)}"
             )
     content = _content_of(model)
     if sess_options is not None:

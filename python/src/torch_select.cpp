@@ -42,8 +42,8 @@ public:
         Kernel expected = before_;
         place_->compare_exchange_strong(expected, by);
     }
-    void restore(Kernel from) {
-        if (place_ != nullptr) place_->compare_exchange_strong(from, before_);
+    void restore(Kernel installed) {
+        if (place_ != nullptr) place_->compare_exchange_strong(installed, before_);
     }
     Kernel torch() const { return torch_; }
 
