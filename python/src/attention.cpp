@@ -194,19 +194,19 @@ attention_plan find_plan(const attention_call& call) {
 }
 
 // Gradients have the operands' types, and for each row the order of the operand's dimensions.
-attention_gradients_plan compile_gradients(const gradients_call& of) {
-    const attention_call& call = of.attention;
+attention_gradients_plan compile_gradients(const gradients_call& gradients) {
+    const attention_call& call = gradients.attention;
     attention_gradients_desc desc{describe_inputs(call)};
     attention_desc& attention = desc.attention;
     if (!call.mask.is_none()) add_mask(attention, call.mask, infer_extents(attention));
-    attention.dst = describe(of.result, attention.query.type);
-    attention.statistics = describe(of.statistics, data_type::f32);
-    desc.dst_gradient = describe(of.gradient, attention.query.type);
+    attention.dst = describe(gradients.result, attention.query.type);
+    attention.statistics = describe(gradients.statistics, data_type::f32);
+    desc.dst_gradient = describe(gradients.gradient, attention.query.type);
     const auto sum = [](const tensor_desc& operand) -> tensor_desc {
         return {data_type::f32, operand.extents};
     };
-    if (of.wants_mask) desc.bias_gradient = sum(attention.bias);
-    if (of.wants_sinks) desc.sinks_gradient = sum(attention.sinks);
+    if (gradients.wants_mask) desc.bias_gradient = sum(attention.bias);
+    if (gradients.wants_sinks) desc.sinks_gradient = sum(attention.sinks);
     const attention_gradients_desc whole = compile(desc).desc();
     desc.query_gradient = lay_out_result(attention.query, whole.query_gradient.extents);
     desc.key_gradient = lay_out_result(attention.key, whole.key_gradient.extents);
@@ -214,13 +214,14 @@ attention_gradients_plan compile_gradients(const gradients_call& of) {
     return compile(desc);
 }
 
-attention_gradients_plan find_gradients_plan(const gradients_call& of) {
+attention_gradients_plan find_gradients_plan(const gradients_call& gradients) {
     static plan_memory<attention_gradients_plan> recent;
-    call_key key = key_of(of.attention);
-    key.push(of.wants_mask ? 1 : 0);
-    key.push(of.wants_sinks ? 1 : 0);
-    for (const nb::handle array : {of.result, of.statistics, of.gradient}) key.push_layout(array);
-    return recent.find(key, [&] { return compile_gradients(of); });
+    call_key key = key_of(gradients.attention);
+    key.push(gradients.wants_mask ? 1 : 0);
+    key.push(gradients.wants_sinks ? 1 : 0);
+    for (const nb::handle array : {gradients.result, gradients.statistics, gradients.gradient})
+        key.push_layout(array);
+    return recent.find(key, [&] { return compile_gradients(gradients); });
 }
 
 // A result and the address of its elements.
@@ -311,29 +312,29 @@ nb::tuple attention(const attention_call& call) {
     return nb::make_tuple(dst.owner, statistics.owner);
 }
 
-nb::tuple attention_gradients(const gradients_call& of) {
-    const attention_call& call = of.attention;
+nb::tuple attention_gradients(const gradients_call& gradients) {
+    const attention_call& call = gradients.attention;
     check_types(call);
-    const attention_gradients_plan plan = find_gradients_plan(of);
+    const attention_gradients_plan plan = find_gradients_plan(gradients);
     const attention_gradients_desc& desc = plan.desc();
     const auto make = [&](const tensor_desc& gradient) {
         return gradient.type == data_type::undef ? allocation{nb::none(), nullptr}
                                                  : allocate(call, gradient);
     };
-    const allocation made[] = {make(desc.query_gradient), make(desc.key_gradient),
-                               make(desc.value_gradient), make(desc.bias_gradient),
-                               make(desc.sinks_gradient)};
-    attention_gradients_operands at{inputs_of(call),  data_of(of.gradient), made[0].elements,
-                                    made[1].elements, made[2].elements,     made[3].elements,
-                                    made[4].elements};
-    at.attention.dst = data_of(of.result);
-    at.attention.statistics = data_of(of.statistics);
+    const allocation results[] = {make(desc.query_gradient), make(desc.key_gradient),
+                                  make(desc.value_gradient), make(desc.bias_gradient),
+                                  make(desc.sinks_gradient)};
+    attention_gradients_operands operands{
+        inputs_of(call),     data_of(gradients.gradient), results[0].elements, results[1].elements,
+        results[2].elements, results[3].elements,         results[4].elements};
+    operands.attention.dst = data_of(gradients.result);
+    operands.attention.statistics = data_of(gradients.statistics);
     {
         const released_gil gil(true);
-        execute(plan, at, is_on_torch(call) && is_worth_threads(call));
+        execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
     }
-    return nb::make_tuple(made[0].owner, made[1].owner, made[2].owner, made[3].owner,
-                          made[4].owner);
+    return nb::make_tuple(results[0].owner, results[1].owner, results[2].owner, results[3].owner,
+                          results[4].owner);
 }
 
 nb::tuple explain_attention(const attention_call& call) {

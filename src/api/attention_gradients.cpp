@@ -18,19 +18,19 @@ void require_gradient(const char* name, const tensor_desc& gradient, const void*
     throw argument_error(std::string("attention gradients: the address of ") + name + " is null");
 }
 
-void run(const gradients_plan& plan, const attention_gradients_operands& at,
+void run(const gradients_plan& plan, const attention_gradients_operands& operands,
          const parallel_loop* loop) {
     const attention_gradients_desc& desc = plan.desc;
-    require_addresses(desc.attention, at.attention);
-    require_gradient("dst_gradient", desc.dst_gradient, at.dst_gradient);
-    require_gradient("query_gradient", desc.query_gradient, at.query_gradient);
-    require_gradient("key_gradient", desc.key_gradient, at.key_gradient);
-    require_gradient("value_gradient", desc.value_gradient, at.value_gradient);
-    require_gradient("bias_gradient", desc.bias_gradient, at.bias_gradient);
-    require_gradient("sinks_gradient", desc.sinks_gradient, at.sinks_gradient);
-    if (at.attention.rules != nullptr)
-        check_rules(*at.attention.rules, sequences_of(*plan.attention));
-    run_gradients(plan, at, loop);
+    require_addresses(desc.attention, operands.attention);
+    require_gradient("dst_gradient", desc.dst_gradient, operands.dst_gradient);
+    require_gradient("query_gradient", desc.query_gradient, operands.query_gradient);
+    require_gradient("key_gradient", desc.key_gradient, operands.key_gradient);
+    require_gradient("value_gradient", desc.value_gradient, operands.value_gradient);
+    require_gradient("bias_gradient", desc.bias_gradient, operands.bias_gradient);
+    require_gradient("sinks_gradient", desc.sinks_gradient, operands.sinks_gradient);
+    if (operands.attention.rules != nullptr)
+        check_rules(*operands.attention.rules, sequences_of(*plan.attention));
+    run_gradients(plan, operands, loop);
 }
 
 } // namespace
@@ -49,14 +49,14 @@ const attention_gradients_desc& attention_gradients_plan::desc() const noexcept 
     return data_->desc;
 }
 
-void attention_gradients_plan::execute(const attention_gradients_operands& at) const {
-    run(*data_, at, nullptr);
+void attention_gradients_plan::execute(const attention_gradients_operands& operands) const {
+    run(*data_, operands, nullptr);
 }
 
-void attention_gradients_plan::execute(const attention_gradients_operands& at,
+void attention_gradients_plan::execute(const attention_gradients_operands& operands,
                                        const parallel_loop& loop) const {
     check_loop("attention gradients", loop);
-    run(*data_, at, &loop);
+    run(*data_, operands, &loop);
 }
 
 std::int64_t attention_gradients_plan::scratch_bytes(int threads) const {

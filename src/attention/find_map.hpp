@@ -11,13 +11,13 @@ namespace maskwise {
 // Fills the map of a mask. share_out(count, work) calls work(i) for each i, on any threads.
 template <class ShareOut>
 void fill_map(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
-              const map_memory& to, int workers, const ShareOut& share_out) {
+              const map_memory& map, int workers, const ShareOut& share_out) {
     const std::int64_t row_tiles = layout.heads * layout.row_tiles;
     const std::int64_t parts = parts_of_map(layout, workers);
     share_out(row_tiles * parts, [&](std::int64_t item) {
-        const std::int64_t number = item / parts, place = number * layout.key_tiles;
-        map_row_tile(layout, kernels, mask, number, to.tiles + place,
-                     to.highest == nullptr ? nullptr : to.highest + place, {item % parts, parts});
+        const std::int64_t number = item / parts, index = number * layout.key_tiles;
+        map_row_tile(layout, kernels, mask, number, map.tiles + index,
+                     map.highest == nullptr ? nullptr : map.highest + index, {item % parts, parts});
     });
 }
 

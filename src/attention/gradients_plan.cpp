@@ -19,8 +19,8 @@ constexpr std::int64_t most_items = 24;
 // The memory of sums that items of one group do not share.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
 
-void refuse(const std::string& what) {
-    throw argument_error("attention gradients: " + what);
+void refuse(const std::string& fault) {
+    throw argument_error("attention gradients: " + fault);
 }
 
 void check_attention(const attention_desc& desc) {

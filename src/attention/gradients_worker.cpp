@@ -32,11 +32,12 @@ float from_bf16(std::uint16_t bits) {
 } // namespace
 
 gradients_worker::gradients_worker(const gradients_plan& plan,
-                                   const attention_gradients_operands& at, const tile_maps& maps,
-                                   float* scratch)
-    : gradients_(plan), plan_(*plan.attention), layout_(plan.worker), at_(at),
-      kernels_(*plan_.products), operands_(plan_, at.attention, plan_.numbers, maps, scratch),
-      attention_(plan_, at.attention, plan_.numbers, maps, scratch) {}
+                                   const attention_gradients_operands& addresses,
+                                   const tile_maps& maps, float* scratch)
+    : gradients_(plan), plan_(*plan.attention), layout_(plan.worker), addresses_(addresses),
+      kernels_(*plan_.products),
+      operands_(plan_, addresses.attention, plan_.numbers, maps, scratch),
+      attention_(plan_, addresses.attention, plan_.numbers, maps, scratch) {}
 
 float gradients_worker::run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums) {
     bind(head, row_tile);
@@ -61,14 +62,14 @@ void gradients_worker::bind(std::int64_t head, std::int64_t row_tile) {
 
 void gradients_worker::load_statistics(std::int64_t head, std::int64_t row_tile) {
     const auto& rows = operands_.rows();
-    const strided_matrix from =
-        operands_.matrix(plan_.statistics, at_.attention.statistics, rows.first);
+    const strided_matrix statistics =
+        operands_.matrix(plan_.statistics, addresses_.attention.statistics, rows.first);
     float* const maxima = part(layout_.maxima);
     std::fill_n(maxima, plan_.tile_rows, 0.0F);
     std::fill_n(part(layout_.log_sums), plan_.tile_rows, 0.0F);
     bool is_exact = true;
     for (std::int64_t r = 0; r < rows.rows; ++r) {
-        std::memcpy(maxima + r, from.first + r * from.row_bytes, sizeof(float));
+        std::memcpy(maxima + r, statistics.first + r * statistics.row_bytes, sizeof(float));
         is_exact = is_exact && !(std::abs(maxima[r]) > largest_log_sum);
     }
     if (!is_exact) compute_weights_again(head, row_tile);
@@ -92,9 +93,10 @@ void gradients_worker::compute_weights_again(std::int64_t head, std::int64_t row
 void gradients_worker::load_rows() {
     operands_.for_each_panel([&](const panel_rows& panel) {
         load_dst(panel);
-        load_blocks(operands_.matrix(plan_.query, at_.attention.query, panel.first), panel.queries,
-                    plan_.depth, blocks_of(panel, layout_.query_blocks, plan_.depth));
-        load_blocks(operands_.matrix(gradients_.dst_gradient, at_.dst_gradient, panel.first),
+        load_blocks(operands_.matrix(plan_.query, addresses_.attention.query, panel.first),
+                    panel.queries, plan_.depth,
+                    blocks_of(panel, layout_.query_blocks, plan_.depth));
+        load_blocks(operands_.matrix(gradients_.dst_gradient, addresses_.dst_gradient, panel.first),
                     panel.queries, plan_.columns,
                     blocks_of(panel, layout_.dst_blocks, plan_.columns));
     });
@@ -103,11 +105,11 @@ void gradients_worker::load_rows() {
 
 void gradients_worker::load_dst(const panel_rows& panel) {
     const strided_matrix rows =
-        operands_.matrix(gradients_.dst_gradient, at_.dst_gradient, panel.first);
+        operands_.matrix(gradients_.dst_gradient, addresses_.dst_gradient, panel.first);
     float* const work = part(plan_.worker.work);
     float* const dst = part(layout_.dst);
-    kernels_.load_panel(operands_.matrix(plan_.dst, at_.attention.dst, panel.first), panel.queries,
-                        plan_.columns, 1, dst, work);
+    kernels_.load_panel(operands_.matrix(plan_.dst, addresses_.attention.dst, panel.first),
+                        panel.queries, plan_.columns, 1, dst, work);
     float* gradient = dst_panel(panel);
     if (plan_.in_pairs) {
         kernels_.load_queries(as_pairs(rows), panel.queries, plan_.columns / 2, 1, gradient, work);
@@ -135,13 +137,13 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
                 std::copy_n(dense + q * columns + first, count, blocks + q * panel);
                 continue;
             }
-            const std::byte* const from =
+            const std::byte* const src =
                 rows.first + q * rows.row_bytes + first * bytes_of(elem_type::bf16);
-            auto* const to = reinterpret_cast<std::uint32_t*>(blocks + q / 2 * panel);
+            auto* const dst = reinterpret_cast<std::uint32_t*>(blocks + q / 2 * panel);
             for (std::int64_t c = 0; c < count; ++c) {
                 std::uint16_t element = 0;
-                std::memcpy(&element, from + c * 2, sizeof element);
-                to[c] |= std::uint32_t{element} << (q % 2 * 16);
+                std::memcpy(&element, src + c * 2, sizeof element);
+                dst[c] |= std::uint32_t{element} << (q % 2 * 16);
             }
         }
     }
@@ -166,11 +168,13 @@ void gradients_worker::run_key_tile(const key_tile& keys, const gradient_sums* s
     if (!is_loaded_) load_rows();
     const strided_matrix key = operands_.keys_of(keys);
     const strided_matrix value =
-        plan_.in_pairs ? as_pairs(operands_.matrix(plan_.value, at_.attention.value, keys.first))
-                       : operands_.floats_of_values(keys);
+        plan_.in_pairs
+            ? as_pairs(operands_.matrix(plan_.value, addresses_.attention.value, keys.first))
+            : operands_.floats_of_values(keys);
     if (plan_.in_pairs && sums != nullptr)
-        key_pairs_ = kernels_.load_pairs(operands_.matrix(plan_.key, at_.attention.key, keys.first),
-                                         keys.keys, plan_.depth, false, part(layout_.key_pairs));
+        key_pairs_ =
+            kernels_.load_pairs(operands_.matrix(plan_.key, addresses_.attention.key, keys.first),
+                                keys.keys, plan_.depth, false, part(layout_.key_pairs));
     operands_.for_each_panel([&](const panel_rows& panel) {
         panel_tile tile{panel, keys, sums != nullptr, {}, {}};
         tile.scores = operands_.multiply(panel, keys, key, part(plan_.worker.scores));
@@ -267,10 +271,10 @@ void gradients_worker::add_unmasked(const panel_tile& tile, const gradient_sums&
     const std::int64_t depth = plan_.depth, columns = plan_.columns, panel = plan_.panel;
     float* const key = part(layout_.rows);
     float* const row = key + std::max(depth, columns);
-    const auto add = [&](float factor, std::int64_t k, std::int64_t count, float* to) {
-        to += tile.keys.number * gradients_.tile_floats(count) + k * panel;
+    const auto add = [&](float factor, std::int64_t k, std::int64_t count, float* gradient) {
+        gradient += tile.keys.number * gradients_.tile_floats(count) + k * panel;
         for (std::int64_t c = 0; c < count; ++c)
-            to[c / panel * plan_.tile_keys * panel + c % panel] += factor * row[c];
+            gradient[c / panel * plan_.tile_keys * panel + c % panel] += factor * row[c];
     };
     for (std::int64_t i = 0; i < scores.keys * panel; ++i) {
         const std::int64_t k = scores.first_key + i / panel, q = i % panel;
@@ -281,31 +285,35 @@ void gradients_worker::add_unmasked(const panel_tile& tile, const gradient_sums&
                                                : tile.gradients.products[i];
         const std::int64_t r = tile.panel.first + q;
         if (weight != 0) {
-            kernels_.load_rows(operands_.matrix(gradients_.dst_gradient, at_.dst_gradient, r), 1,
-                               columns, row);
+            kernels_.load_rows(
+                operands_.matrix(gradients_.dst_gradient, addresses_.dst_gradient, r), 1, columns,
+                row);
             add(weight, k, columns, sums.values);
         }
         if (gradient == 0) continue;
-        kernels_.load_rows(operands_.matrix(plan_.query, at_.attention.query, r), 1, depth, row);
+        kernels_.load_rows(operands_.matrix(plan_.query, addresses_.attention.query, r), 1, depth,
+                           row);
         add(gradient, k, depth, sums.keys);
-        kernels_.load_rows(operands_.matrix(plan_.key, at_.attention.key, tile.keys.first + k), 1,
-                           depth, key);
+        kernels_.load_rows(
+            operands_.matrix(plan_.key, addresses_.attention.key, tile.keys.first + k), 1, depth,
+            key);
         for (std::int64_t c = 0; c < depth; ++c)
             query_gradients(tile.panel)[c * panel + q] += gradient * key[c];
     }
 }
 
 void gradients_worker::add_bias(const panel_tile& tile) {
-    const strided_matrix to =
-        operands_.matrix(gradients_.bias_gradient, at_.bias_gradient, tile.panel.first);
+    const strided_matrix rows =
+        operands_.matrix(gradients_.bias_gradient, addresses_.bias_gradient, tile.panel.first);
     const std::int64_t first = tile.keys.first + tile.scores.first_key;
     for (std::int64_t k = 0; k < tile.scores.keys; ++k)
         for (std::int64_t q = 0; q < tile.panel.queries; ++q) {
-            std::byte* const at = to.first + q * to.row_bytes + (first + k) * to.column_bytes;
+            std::byte* const element =
+                rows.first + q * rows.row_bytes + (first + k) * rows.column_bytes;
             float sum = 0;
-            std::memcpy(&sum, at, sizeof sum);
+            std::memcpy(&sum, element, sizeof sum);
             sum += tile.gradients.products[k * plan_.panel + q];
-            std::memcpy(at, &sum, sizeof sum);
+            std::memcpy(element, &sum, sizeof sum);
         }
 }
 
@@ -315,7 +323,7 @@ void gradients_worker::store_queries() {
     operands_.for_each_panel([&](const panel_rows& panel) {
         kernels_.store_panel(
             query_gradients(panel), factors, panel.queries, plan_.depth,
-            operands_.matrix(gradients_.query_gradient, at_.query_gradient, panel.first),
+            operands_.matrix(gradients_.query_gradient, addresses_.query_gradient, panel.first),
             part(plan_.worker.work));
     });
 }
@@ -324,23 +332,24 @@ void gradients_worker::store_keys(std::int64_t head, std::int64_t key_tile,
                                   const gradient_sums& sums) {
     const shape_position position(head, plan_.outer);
     const auto store = [&](const head_operand& operand, void* base, std::int64_t columns,
-                           float factor, const float* from) {
+                           float factor, const float* src) {
         const std::int64_t first = key_tile * plan_.tile_keys;
         const std::int64_t keys = std::min(plan_.tile_keys, plan_.keys - first);
         float* const rows = part(layout_.rows);
-        from += key_tile * gradients_.tile_floats(columns);
+        src += key_tile * gradients_.tile_floats(columns);
         for (std::int64_t c = 0; c < columns;
-             c += plan_.panel, from += plan_.tile_keys * plan_.panel)
+             c += plan_.panel, src += plan_.tile_keys * plan_.panel)
             for (std::int64_t k = 0; k < keys; ++k)
                 for (std::int64_t i = 0; i < std::min(plan_.panel, columns - c); ++i)
-                    rows[k * columns + c + i] = factor * from[k * plan_.panel + i];
-        std::byte* const to =
+                    rows[k * columns + c + i] = factor * src[k * plan_.panel + i];
+        std::byte* const dst =
             bytes_at(base) + offset_bytes(operand, position) + first * operand.row_bytes;
         kernels_.store_rows(rows, keys, columns,
-                            {to, operand.type, operand.row_bytes, operand.column_bytes});
+                            {dst, operand.type, operand.row_bytes, operand.column_bytes});
     };
-    store(gradients_.key_gradient, at_.key_gradient, plan_.depth, plan_.numbers.scale, sums.keys);
-    store(gradients_.value_gradient, at_.value_gradient, plan_.columns, 1, sums.values);
+    store(gradients_.key_gradient, addresses_.key_gradient, plan_.depth, plan_.numbers.scale,
+          sums.keys);
+    store(gradients_.value_gradient, addresses_.value_gradient, plan_.columns, 1, sums.values);
 }
 
 float gradients_worker::sink_gradient() {

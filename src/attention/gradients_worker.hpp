@@ -14,7 +14,7 @@ struct gradient_sums {
 class gradients_worker {
 public:
     // `scratch` has room for plan.worker.floats.
-    gradients_worker(const gradients_plan& plan, const attention_gradients_operands& at,
+    gradients_worker(const gradients_plan& plan, const attention_gradients_operands& addresses,
                      const tile_maps& maps, float* scratch);
 
     // Writes query's gradients and adds those of keys and values. Returns minus the sum of weights
@@ -75,7 +75,7 @@ private:
     const gradients_plan& gradients_;
     const tile_plan& plan_;
     const gradients_layout& layout_;
-    const attention_gradients_operands& at_;
+    const attention_gradients_operands& addresses_;
     const attention_kernels& kernels_;
     tile_operands operands_;
     tile_worker attention_;

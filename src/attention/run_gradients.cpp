@@ -67,10 +67,10 @@ void clear_rows(const tensor_desc& gradient, void* base, std::int64_t first, std
     const std::int64_t column_bytes = rank == 0 ? 0 : gradient.strides_bytes[rank - 1];
     const float zero = 0;
     for (std::int64_t row = first; row < last; ++row) {
-        std::byte* at = static_cast<std::byte*>(base) +
-                        offset_of(shape_position(row, rows), gradient.strides_bytes);
-        for (std::int64_t c = 0; c < columns; ++c, at += column_bytes)
-            std::memcpy(at, &zero, sizeof zero);
+        std::byte* element = static_cast<std::byte*>(base) +
+                             offset_of(shape_position(row, rows), gradient.strides_bytes);
+        for (std::int64_t c = 0; c < columns; ++c, element += column_bytes)
+            std::memcpy(element, &zero, sizeof zero);
     }
 }
 
@@ -80,10 +80,10 @@ std::int64_t rows_of(const tensor_desc& gradient) {
 
 class gradients_run {
 public:
-    gradients_run(const gradients_plan& gradients, const attention_gradients_operands& at,
+    gradients_run(const gradients_plan& gradients, const attention_gradients_operands& addresses,
                   const parallel_loop* loop, const scratch_layout& layout, std::byte* scratch)
-        : gradients_(gradients), plan_(*gradients.attention), at_(at), loop_(loop), layout_(layout),
-          scratch_(scratch) {}
+        : gradients_(gradients), plan_(*gradients.attention), addresses_(addresses), loop_(loop),
+          layout_(layout), scratch_(scratch) {}
 
     void run() {
         find_maps();
@@ -116,7 +116,7 @@ private:
         const auto run_worker = [&](std::int64_t number) {
             const product_scope scope(plan_);
             gradients_worker worker(
-                gradients_, at_, maps_,
+                gradients_, addresses_, maps_,
                 part<float>(layout_.first_worker + number * layout_.worker_bytes));
             for (std::int64_t item = next++; item < items; item = next++)
                 work(worker, item, static_cast<int>(number));
@@ -129,8 +129,8 @@ private:
         if (plan_.rows == 0 || plan_.keys == 0) return; // masks may have no elements
         const auto find = [&](const mask_layout& layout, const void* mask,
                               const map_memory& memory) {
-            return find_map(layout, plan_.kernels->attention, at_.attention.maps, mask, memory,
-                            layout_.workers, [&](std::int64_t items, const auto& work) {
+            return find_map(layout, plan_.kernels->attention, addresses_.attention.maps, mask,
+                            memory, layout_.workers, [&](std::int64_t items, const auto& work) {
                                 share_out(items, [&](gradients_worker&, std::int64_t item, int) {
                                     work(item);
                                 });
@@ -138,8 +138,8 @@ private:
         };
         auto* const cond_map = part<tile_mask>(layout_.map);
         tile_maps maps;
-        maps.cond = find(plan_.mask, at_.attention.cond, {cond_map, nullptr}).tiles;
-        const map_memory bias = find(plan_.bias_mask, at_.attention.bias,
+        maps.cond = find(plan_.mask, addresses_.attention.cond, {cond_map, nullptr}).tiles;
+        const map_memory bias = find(plan_.bias_mask, addresses_.attention.bias,
                                      {cond_map + plan_.mask.tiles(), part<float>(layout_.highest)});
         maps.bias = bias.tiles;
         maps.highest_bias = bias.highest;
@@ -171,11 +171,11 @@ private:
     // Adds the sums of a group's parts in their order.
     void add_parts() const {
         const std::int64_t tiles = plan_.key_tiles();
-        const auto add_tile = [&](float* to, const float* from, std::int64_t tile,
+        const auto add_tile = [&](float* sums, const float* partials, std::int64_t tile,
                                   std::int64_t columns) {
             const std::int64_t count = gradients_.tile_floats(columns);
-            plan_.products->add_rows(reinterpret_cast<const std::byte*>(from + tile * count), 0, 1,
-                                     count, to + tile * count);
+            plan_.products->add_rows(reinterpret_cast<const std::byte*>(partials + tile * count), 0,
+                                     1, count, sums + tile * count);
         };
         share_out(gradients_.groups() * tiles,
                   [&](gradients_worker& worker, std::int64_t item, int) {
@@ -194,11 +194,12 @@ private:
     void add_bias_gradients() const {
         const tensor_desc& gradient = gradients_.desc.bias_gradient;
         const std::int64_t rows = rows_of(gradient);
-        share_out((rows + rows_at_once - 1) / rows_at_once, [&](gradients_worker&,
-                                                                std::int64_t item, int) {
-            const std::int64_t first = item * rows_at_once;
-            clear_rows(gradient, at_.bias_gradient, first, std::min(rows, first + rows_at_once));
-        });
+        share_out((rows + rows_at_once - 1) / rows_at_once,
+                  [&](gradients_worker&, std::int64_t item, int) {
+                      const std::int64_t first = item * rows_at_once;
+                      clear_rows(gradient, addresses_.bias_gradient, first,
+                                 std::min(rows, first + rows_at_once));
+                  });
         const mask_layout& layout = plan_.bias_mask;
         const std::int64_t each = layout.row_tiles * layout.key_tiles;
         share_out(layout.heads * layout.row_tiles,
@@ -222,22 +223,22 @@ private:
 
     void add_sinks_gradients() const {
         const tensor_desc& gradient = gradients_.desc.sinks_gradient;
-        clear_rows(gradient, at_.sinks_gradient, 0, rows_of(gradient));
+        clear_rows(gradient, addresses_.sinks_gradient, 0, rows_of(gradient));
         const float* next = part<float>(layout_.sinks);
         for (std::int64_t head = 0; head < plan_.heads; ++head) {
-            auto* const at =
-                static_cast<std::byte*>(at_.sinks_gradient) +
+            auto* const element =
+                static_cast<std::byte*>(addresses_.sinks_gradient) +
                 offset_bytes(gradients_.sinks_gradient, shape_position(head, plan_.outer));
             float sum = 0;
-            std::memcpy(&sum, at, sizeof sum);
+            std::memcpy(&sum, element, sizeof sum);
             for (std::int64_t tile = 0; tile < plan_.row_tiles(); ++tile) sum += *next++;
-            std::memcpy(at, &sum, sizeof sum);
+            std::memcpy(element, &sum, sizeof sum);
         }
     }
 
     const gradients_plan& gradients_;
     const tile_plan& plan_;
-    const attention_gradients_operands& at_;
+    const attention_gradients_operands& addresses_;
     const parallel_loop* loop_;
     const scratch_layout& layout_;
     std::byte* scratch_;
@@ -250,14 +251,14 @@ std::int64_t scratch_bytes(const gradients_plan& plan, int threads) {
     return scratch_layout(plan, std::max(1, threads)).bytes;
 }
 
-void run_gradients(const gradients_plan& plan, const attention_gradients_operands& at,
+void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                    const parallel_loop* loop) {
     const int threads = loop == nullptr ? threads_for(*plan.attention) : loop->threads;
     const scratch_layout layout(plan, threads);
     auto memory = plan.scratch.take();
     if (!memory) memory = std::make_unique<scratch_memory>();
     std::byte* const scratch = memory->reserve(static_cast<std::size_t>(layout.bytes));
-    gradients_run(plan, at, loop, layout, scratch).run();
+    gradients_run(plan, addresses, loop, layout, scratch).run();
     plan.scratch.give_back(std::move(memory));
 }
 

@@ -6,7 +6,7 @@ namespace maskwise {
 
 // Writes the gradients, on the threads of oneTBB's arena or, if not null, of the loop. Throws
 // std::bad_alloc before it writes, and exceptions of the loop; addresses are not checked.
-void run_gradients(const gradients_plan& plan, const attention_gradients_operands& at,
+void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                    const parallel_loop* loop = nullptr);
 
 // Bytes of scratch memory of an execution on this many threads.
