@@ -282,9 +282,8 @@ score_steps steps_of(float scale, float soft_cap) {
     return steps;
 }
 
-std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
-                                                const kernel_table& kernels,
-                                                const plan_limits& limits) {
+std::shared_ptr<const tile_plan>
+make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const plan_limits& limits) {
     const auto plan = std::make_shared<tile_plan>();
     plan->desc = checked_attention(desc);
     plan->kernels = &kernels;
