@@ -44,7 +44,7 @@ def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
     seed = torch.from_numpy(problem.operands()[0]).to(dtype)
     options: dict[str, Any] = {"is_causal": True} if problem.is_causal else {}
     if problem.kept is not None and not problem.is_causal:
-        options = {"attn_mask": torch.from_numpy(problem.kept)}
+        options = {"attn_mask": torch.from_numpy(problem.kept.copy())}
     parts = [getattr(Mask, name)(**given) for name, given in problem.rules.items()]
 
     def step(attend: Any) -> list[torch.Tensor]:
