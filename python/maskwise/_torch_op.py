@@ -414,14 +414,17 @@ def gradients_by_torch(
 attention_with_statistics.register_autograd(_backward, setup_context=_keep)
 
 
-@torch.library.impl("maskwise::attention", "Autograd")
-def _(*operands: Any) -> torch.Tensor:
+def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
     """Rows' sums are kept where a gradient is wanted."""
     call = AttentionCall(*operands)
     if want_gradients(one for one in map(call.__getattribute__, TENSORS) if one is not None):
         return torch.ops.maskwise.attention_with_statistics(*operands)[0]
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.maskwise.attention(*operands)
+
+
+for key in ("AutogradCPU", "AutogradMeta"):  # "Autograd" is custom_op's own until torch 2.10
+    torch.library.impl("maskwise::attention", key)(_with_sums_for_gradients)
 
 
 def _autocast(one: Any) -> Any:
