@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import itertools
-from functools import cmp_to_key, lru_cache
-from typing import Any, NamedTuple
+from functools import cmp_to_key
+from typing import Any
 
 from maskwise import _torch_version  # before what an older torch lacks
 
@@ -29,6 +29,15 @@ from maskwise._call import (
 )
 from maskwise._mask import Mask
 from maskwise._native import run_native, run_native_gradients
+from maskwise._torch_masks import (
+    Elements,
+    kept_keys,
+    kept_places,
+    mask_of,
+    restricted,
+    with_array,
+    written,
+)
 from maskwise._torch_tensors import (
     as_tensor,
     is_followed,
@@ -186,70 +195,15 @@ def _native_call(call: AttentionCall) -> AttentionCall:
         return checked(call)
     window = None if call.window is None else tuple(call.window)
     offset = None if call.offset is None else int(call.offset)
-    small = map(_Elements.from_tensor, (call.document_ids, call.key_mask, call.mask_rules))
-    mask = _mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
+    small = map(Elements.from_tensor, (call.document_ids, call.key_mask, call.mask_rules))
+    mask = mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
-        mask = _with_array(mask, call.attn_mask)
+        mask = with_array(mask, call.attn_mask)
     return checked(call._replace(attn_mask=mask, is_causal=False, window=None))
 
 
 def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
     return None if tensor is None else tensor.detach()
-
-
-class _Elements(NamedTuple):
-    """A small tensor by value. The layers of a model share results computed from it."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    elements: bytes
-
-    @classmethod
-    def from_tensor(cls, tensor: torch.Tensor | None) -> _Elements | None:
-        if tensor is None:
-            return None
-        array = tensor.numpy()
-        return cls(array.shape, array.dtype.str, array.tobytes())
-
-    def array(self) -> Any:
-        return np.frombuffer(self.elements, self.dtype).reshape(self.shape)
-
-
-@lru_cache(maxsize=16)
-def _mask_of(
-    is_causal: bool,
-    window: tuple[int, int] | None,
-    offset: int | None,
-    document_ids: _Elements | None,
-    key_mask: _Elements | None,
-    mask_rules: _Elements | None,
-    keys: int,
-) -> Mask:
-    mask = Mask._from_rules(causal=is_causal, offsets=(offset,) if offset else ())
-    if window is not None:
-        mask &= window_mask(window)
-    ids = None if document_ids is None else document_ids.array()
-    if ids is not None and (ids != ids[:, :1]).any():
-        mask &= Mask.documents(ids)
-    if mask_rules is not None:
-        mask &= _mask_with(mask_rules.array())
-    return mask if key_mask is None else mask & padding_rules(key_mask.array(), keys)
-
-
-def _mask_with(rule_numbers: Any) -> Mask:
-    mask = Mask()
-    mask._rules = type(mask._rules).of_numbers(rule_numbers.tolist())
-    return mask
-
-
-@torch.library.custom_op("maskwise::kept_by_rules", mutates_args=(), device_types="cpu")
-def _written_rules(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
-    return torch.from_numpy(_mask_with(mask_rules.numpy()).to_dense(rows, keys, sequences))
-
-
-@_written_rules.register_fake
-def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
-    return mask_rules.new_empty(sequences, rows, keys, dtype=torch.bool)
 
 
 def _kept_by_rules(call: AttentionCall) -> torch.Tensor:
@@ -259,57 +213,6 @@ def _kept_by_rules(call: AttentionCall) -> torch.Tensor:
     return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
 
 
-def _with_array(mask: Mask, array: torch.Tensor) -> Mask:
-    """Padding with gaps is an array, too, and joins the other."""
-    gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
-    return mask._beside(_restricted(array, gaps))
-
-
-def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """From a boolean (batch, keys so far): a run of keys, or the mask as an array."""
-    if mask is None:
-        return Mask()
-    kept = np.zeros((mask.shape[0], keys), bool)
-    known = np.asarray(mask)[:, first_key : first_key + keys]
-    kept[:, : known.shape[1]] = known
-    if kept.all():
-        return Mask()
-    counts, starts = kept.sum(axis=1), kept.argmax(axis=1)
-    ends = keys - kept[:, ::-1].argmax(axis=1)
-    if ((ends - starts != counts) & (counts > 0)).any():
-        return Mask.dense(kept[:, None, None])
-    lengths = np.where(counts == 0, 0, ends)
-    padding = Mask() if (starts == 0).all() else Mask.starts(starts)
-    return padding if (lengths == keys).all() else padding & Mask.lengths(lengths)
-
-
-def kept_places(
-    q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
-) -> torch.Tensor | None:
-    """(rows, keys), or None where all are kept."""
-    if not is_causal and window is None:
-        return None
-    left, right = (-1, -1) if window is None else window
-    rows = torch.arange(q.shape[-2], device=q.device)[:, None]
-    rows = rows if offset is None else rows + offset
-    keys = torch.arange(k.shape[-2], device=q.device)
-    kept = keys <= rows if is_causal else torch.ones_like(keys <= rows)
-    kept = kept if left < 0 else kept & (keys >= rows - left)
-    return kept if right < 0 else kept & (keys <= rows + right)
-
-
-def _restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Tensor | None:
-    """A mask, boolean or added, of the places that are kept."""
-    if mask is None or kept is None:
-        return kept if mask is None else mask
-    return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
-
-
-def _kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """(batch, keys); keys past the mask's end are not kept."""
-    return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
-
-
 def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
     """Attention in torch's operators, which have gradients: SDPA, or step by step with options
     that it lacks.
@@ -317,13 +220,13 @@ def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
     count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
     q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
     kept = kept_places(q, k, call.is_causal, call.window, call.offset)
-    mask = _restricted(call.attn_mask, kept)
+    mask = restricted(call.attn_mask, kept)
     if call.mask_rules is not None:
-        mask = _restricted(mask, _kept_by_rules(call))
+        mask = restricted(mask, _kept_by_rules(call))
     if call.key_mask is not None:
-        mask = _restricted(mask, _kept_keys(call.key_mask, k.shape[-2])[:, None, None])
+        mask = restricted(mask, kept_keys(call.key_mask, k.shape[-2])[:, None, None])
     if (ids := call.document_ids) is not None:
-        mask = _restricted(mask, ids[:, None, :, None] == ids[:, None, None])
+        mask = restricted(mask, ids[:, None, :, None] == ids[:, None, None])
     scale, enable_gqa, soft_cap, sinks = call.scale, call.enable_gqa, call.soft_cap, call.sinks
     if not soft_cap and sinks is None and (mask is None or mask.dtype in (torch.bool, q.dtype)):
         return scaled_dot_product_attention(
@@ -546,7 +449,8 @@ def _without_rules(call: AttentionCall) -> AttentionCall:
     if is_traced() or any(map(is_symbol, call[:3])):
         refuse_traced(*call[:3])
     leading = () if call.is_packed else result_shape(call)[:-2]
-    mask = _written(_with_window(call), (call.query.shape[-2], call.key.shape[-2]), leading)
+    extents, rules = (call.query.shape[-2], call.key.shape[-2]), _with_window(call)
+    mask = written(rules, _as_tensor(rules._array), extents, leading)
     return call._replace(attn_mask=mask, window=None)
 
 
@@ -575,12 +479,3 @@ def _as_tensor(value: Any) -> Any:
 def _between_graphs(call: AttentionCall) -> Any:
     """A compiled model calls it directly."""
     return _run_again(call)
-
-
-def _written(rules: Mask, extents: tuple[int, int], leading: tuple[int, ...]) -> Any:
-    """Rules as an array. Sequences are the first leading dimension."""
-    array = _as_tensor(rules._array)
-    sequences = leading[0] if leading else 1
-    kept = rules._without_array().to_dense(*extents, sequences)
-    outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()
-    return _restricted(array, torch.from_numpy(kept.reshape(*outer, *extents)))

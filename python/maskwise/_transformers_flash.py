@@ -11,7 +11,7 @@ import torch
 from transformers import masking_utils
 
 from maskwise import Mask
-from maskwise._torch_op import padding_rules
+from maskwise._torch_masks import padding_rules
 from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 

@@ -14,7 +14,7 @@ import torch
 from transformers import masking_utils
 
 from maskwise import Mask
-from maskwise._torch_op import padding_rules
+from maskwise._torch_masks import padding_rules
 from maskwise._torch_tensors import is_in_mode, is_plain
 from maskwise._torch_version import READS_MASKS
 from maskwise.torch import is_small

@@ -322,14 +322,14 @@ def test_a_causal_bias_of_another_size_is_refused() -> None:
 def test_layers_share_the_rules_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layers of a model give the same key mask: its rules are computed once."""
     computed: list[Any] = []
-    padding_rules = maskwise._torch_op.padding_rules
+    padding_rules = maskwise._torch_masks.padding_rules
 
     def counted(*arguments: Any) -> Any:
         computed.append(arguments)
         return padding_rules(*arguments)
 
-    monkeypatch.setattr(maskwise._torch_op, "padding_rules", counted)
-    maskwise._torch_op._mask_of.cache_clear()
+    monkeypatch.setattr(maskwise._torch_masks, "padding_rules", counted)
+    maskwise._torch_masks.mask_of.cache_clear()
     q, k, v = three(2, 2, 9, 4)
     for length in (5, 7):
         key_mask = torch.arange(9) < torch.tensor([[length], [9]])
