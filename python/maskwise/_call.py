@@ -50,7 +50,7 @@ OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rule
 
 def has_rules(mask: Any) -> bool:
     """Whether it is a Mask. Its module is imported only by programs that use one."""
-    return hasattr(type(mask), "_rules")
+    return mask is not None and hasattr(type(mask), "_rules")
 
 
 def mask_array(call: AttentionCall) -> Any:
