@@ -142,8 +142,9 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
 def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
     if not snippets():
         raise SystemExit("no page shows how to link maskwise::onednn")
-    by_targets = [BY_TARGETS] if (onednn / "lib/cmake/dnnl/dnnl-config.cmake").exists() else []
-    for number, snippet in enumerate([*snippets(), *by_targets]):
+    # Debian's finds its library below /usr only; there lib is a link.
+    has_target = (onednn / "lib/cmake/dnnl").is_dir() and not (onednn / "lib").is_symlink()
+    for number, snippet in enumerate([*snippets(), *[BY_TARGETS] * has_target]):
         folder = work / f"snippet-{number}"
         folder.mkdir()
         program = build_snippet(folder, snippet, prefix, onednn)
