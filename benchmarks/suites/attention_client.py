@@ -30,7 +30,8 @@ class Client(Worker):
     """It checks a graph, compiles it once and then measures it again."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
-        program = "maskwise-bench" + ("" if lane == NEWEST_LANE else f"-{lane}")
+        is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix, which may be newer
+        program = "maskwise-bench" + ("" if is_newest else f"-{lane}")
         command = [*lane_command(impl, build, lane, program), "--serve"]
         super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
         self.log = ROOT / "build/bench" / f"{self.impl}.log"

@@ -144,6 +144,7 @@ class Suite:
                 self.measure_pair(case, SIDES[:: 1 if again % 2 == 0 else -1])
         except Died as error:
             case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
+            self.close()  # both were ended
         finally:
             watch.cancel()
 
@@ -159,6 +160,9 @@ class Suite:
             results[name] = self.load(name, case)
             if name == "maskwise" and is_left(results[name]):
                 case.state = LEFT
+                self.clients[
+                    name
+                ].close()  # whose memory is not compared: oneDNN alone never runs it
                 return
         if without := [name for name in SIDES if "perf" not in results[name]]:
             case.state = " and ".join(
@@ -169,6 +173,8 @@ class Suite:
             case.compile_ms.setdefault(name, results[name]["compile_ms"])
             case.first_ms.setdefault(name, results[name]["perf"]["first_ms"])
         case.pairs.append(statistics.median(self.ratios(sides, results)))
+        for name, client in self.clients.items():
+            self.peaks[name] = max(self.peaks[name], peak_bytes(client))
 
     def load(self, name: str, case: Case) -> dict[str, Any]:
         before = ["--max-ms-per-prb=1", "--expected-n-partitions=0"]
@@ -187,8 +193,7 @@ class Suite:
             yield taken["onednn"] / taken["maskwise"]
 
     def close(self) -> None:
-        for name, client in self.clients.items():
-            self.peaks[name] = max(self.peaks[name], peak_bytes(client))
+        for client in self.clients.values():
             client.close()
 
 

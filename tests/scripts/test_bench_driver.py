@@ -66,6 +66,7 @@ def test_a_case_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     case = driver.Case("batch", ["--case=op/select.json"])
     suite.measure(case)
     assert (case.ratio, case.state) == (None, "over 0.2 s")
+    assert all(client.process is None for client in suite.clients.values())
 
 
 def test_a_case_that_only_fails_with_the_plugin_has_no_ratio() -> None:
