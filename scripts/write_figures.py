@@ -60,7 +60,6 @@ README, TORCH = "README.md", "docs/pytorch.md"
 HOST, OPENVINO = "docs/onnxruntime.md", "docs/openvino.md"
 EVERY = (
     Table((README,), "run", "scripts/run", "run-perf", SELECT_ENGINE),
-    Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table((README, "docs/attention.md"), "masks", MASKS),
     Table((README,), "kept", MASKS, "masks", drawn=True),
     Table(("docs/fusion.md",), "attention", ATTENTION),
