@@ -229,13 +229,16 @@ void run_rotated(const attention_work& work, attention_desc desc, attention_oper
     if (work.last_row_unmasked) execute_last_row(desc, operands, plans, loop);
 }
 
+constexpr std::int64_t width = sizeof(float);
+
+std::int64_t rotated_bytes(const dims& query) {
+    return query[0] * query[1] * query[2] * query[3] * width + std::int64_t{scratch_alignment};
+}
+
 void rotate_queries(const attention_work& work, attention_desc& desc, attention_operands& operands,
-                    scratch_memory& scratch, const parallel_loop& loop) {
+                    float* rotated, const parallel_loop& loop) {
     const dims& extents = desc.query.extents;
-    constexpr std::int64_t width = sizeof(float);
     const std::int64_t row = extents[1] * extents[3] * width;
-    const auto size = static_cast<std::size_t>(extents[0] * extents[2] * row) + scratch_alignment;
-    auto* const rotated = reinterpret_cast<float*>(scratch.reserve(size));
     rotate(*work.rotary, desc.query, operands.query, rotated, loop);
     desc.query.strides_bytes = {extents[2] * row, extents[3] * width, row, width};
     operands.query = rotated;
@@ -246,13 +249,12 @@ void rotate_queries(const attention_work& work, attention_desc& desc, attention_
 void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& pool,
          const parallel_loop& loop) {
     if (!work.rotary) return run_rotated(work, work.desc, work.operands, plans, loop);
-    auto scratch = pool.take();
-    if (!scratch) scratch = std::make_unique<scratch_memory>();
     attention_desc desc = work.desc;
     attention_operands operands = work.operands;
-    rotate_queries(work, desc, operands, *scratch, loop);
-    run_rotated(work, desc, operands, plans, loop);
-    pool.give_back(std::move(scratch));
+    with_scratch(pool, rotated_bytes(desc.query.extents), [&](std::byte* scratch) {
+        rotate_queries(work, desc, operands, reinterpret_cast<float*>(scratch), loop);
+        run_rotated(work, desc, operands, plans, loop);
+    });
 }
 
 } // namespace maskwise::ort

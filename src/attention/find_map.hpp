@@ -2,7 +2,9 @@
 
 #include "attention/cached_maps.hpp"
 #include "attention/division.hpp"
+#include "attention/tile_operands.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -37,6 +39,33 @@ map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
     auto map = std::make_unique<cached_map>(mask, layout);
     fill_map(layout, kernels, mask, map->memory(), workers, share_out);
     return cache->add(std::move(map))->memory();
+}
+
+// Scratch memory for the maps of a plan's masks.
+struct maps_memory {
+    float* highest;   // of each tile of the bias
+    float* key_norms; // of each key tile of each head
+    tile_mask* tiles; // of the cond, then of the bias
+};
+
+// The maps of cond and bias; norms of keys are found when they are needed.
+template <class ShareOut>
+tile_maps find_maps(const tile_plan& plan, const attention_operands& addresses,
+                    const maps_memory& memory, int workers, const ShareOut& share_out) {
+    const auto find = [&](const mask_layout& layout, const void* mask, const map_memory& scratch) {
+        return find_map(layout, plan.kernels->attention, addresses.maps, mask, scratch, workers,
+                        share_out);
+    };
+    tile_maps maps;
+    maps.cond = find(plan.mask, addresses.cond, {memory.tiles, nullptr}).tiles;
+    const map_memory bias =
+        find(plan.bias_mask, addresses.bias, {memory.tiles + plan.mask.tiles(), memory.highest});
+    maps.bias = bias.tiles;
+    maps.highest_bias = bias.highest;
+    if (!plan.bounds_scores) return maps;
+    std::fill_n(memory.key_norms, plan.heads * plan.key_tiles(), unknown_norm);
+    maps.key_norms = memory.key_norms;
+    return maps;
 }
 
 } // namespace maskwise

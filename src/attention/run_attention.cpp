@@ -1,12 +1,11 @@
 #include "attention/run_attention.hpp"
 
 #include "attention/find_map.hpp"
-#include "attention/product_scope.hpp"
+#include "attention/share_items.hpp"
 #include "attention/tile_worker.hpp"
 #include "exec/parts.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 namespace maskwise {
 namespace {
@@ -19,11 +18,11 @@ public:
     attention_run(const tile_plan& plan, const attention_operands& addresses,
                   const attention_numbers& numbers, const parallel_loop* loop,
                   const division& split, std::byte* scratch)
-        : plan_(plan), addresses_(addresses), numbers_(numbers), loop_(loop), division_(split),
-          highest_(reinterpret_cast<float*>(scratch)),
-          key_norms_(reinterpret_cast<float*>(scratch + split.highest_bytes)),
-          cond_map_(reinterpret_cast<tile_mask*>(scratch + split.highest_bytes + split.norm_bytes)),
-          bias_map_(cond_map_ + plan.mask.tiles()),
+        : plan_(plan), addresses_(addresses), numbers_(numbers), loop_(loop),
+          division_(split), maps_memory_{reinterpret_cast<float*>(scratch),
+                                         reinterpret_cast<float*>(scratch + split.highest_bytes),
+                                         reinterpret_cast<tile_mask*>(
+                                             scratch + split.highest_bytes + split.norm_bytes)},
           costs_(scratch + split.highest_bytes + split.norm_bytes + split.map_bytes),
           workers_(costs_ + split.cost_bytes + split.list_bytes),
           states_(workers_ + split.workers * split.worker_bytes) {}
@@ -52,13 +51,11 @@ public:
 
 private:
     void find_maps() {
-        maps_.cond = find_map(plan_.mask, addresses_.cond, {cond_map_, nullptr}).tiles;
-        const map_memory bias = find_map(plan_.bias_mask, addresses_.bias, {bias_map_, highest_});
-        maps_.bias = bias.tiles;
-        maps_.highest_bias = bias.highest;
-        if (!plan_.bounds_scores) return;
-        std::fill_n(key_norms_, plan_.heads * plan_.key_tiles(), unknown_norm);
-        maps_.key_norms = key_norms_;
+        maps_ = maskwise::find_maps(
+            plan_, addresses_, maps_memory_, division_.workers,
+            [&](std::int64_t items, const auto& work) {
+                share_out(items, [&](tile_worker&, std::int64_t item) { work(item); });
+            });
     }
 
     static void count(const key_tile& keys, tile_counts& counts) {
@@ -93,29 +90,16 @@ private:
         is_listed_ = list_work({plan_.heads, row_tiles, alike, tiles}, division_.threads, list_);
     }
 
-    // Each worker takes the next item until none is left.
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
-        if (items == 0) return;
-        std::atomic<std::int64_t> next = 0;
-        const auto run_worker = [&](std::int64_t number) {
-            const product_scope scope(plan_);
+        const auto make_worker = [&](std::int64_t number) {
             auto* const scratch = workers_ + number * division_.worker_bytes;
-            tile_worker worker(plan_, addresses_, numbers_, maps_,
+            return tile_worker(plan_, addresses_, numbers_, maps_,
                                reinterpret_cast<float*>(scratch));
-            for (std::int64_t item = next++; item < items; item = next++) work(worker, item);
-            plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
-        run_in_parts(std::min<std::int64_t>(division_.workers, items), run_worker, loop_);
-    }
-
-    map_memory find_map(const mask_layout& layout, const void* mask,
-                        const map_memory& scratch) const {
-        return maskwise::find_map(
-            layout, plan_.kernels->attention, addresses_.maps, mask, scratch, division_.workers,
-            [&](std::int64_t items, const auto& work) {
-                share_out(items, [&](tile_worker&, std::int64_t item) { work(item); });
-            });
+        share_items(
+            plan_, items, division_.workers, loop_, make_worker,
+            [&](tile_worker& worker, std::int64_t item, std::int64_t) { work(worker, item); });
     }
 
     tile_range whole(std::int64_t head, std::int64_t row_tile) const {
@@ -156,10 +140,7 @@ private:
     const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const division& division_;
-    float* highest_; // of each tile of bias_map_
-    float* key_norms_;
-    tile_mask* cond_map_;
-    tile_mask* bias_map_;
+    maps_memory maps_memory_;
     std::byte* costs_;
     std::byte* workers_;
     std::byte* states_;
@@ -197,12 +178,9 @@ void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    scratch_pool<scratch_memory>* pool) {
     if (writes_nothing(plan)) return;
     const division split = divide(plan, loop == nullptr ? threads_for(plan) : loop->threads);
-    if (pool == nullptr) pool = &plan.scratch;
-    auto memory = pool->take();
-    if (!memory) memory = std::make_unique<scratch_memory>();
-    std::byte* const scratch = memory->reserve(static_cast<std::size_t>(split.bytes()));
-    attention_run(plan, addresses, numbers, loop, split, scratch).run();
-    pool->give_back(std::move(memory));
+    with_scratch(pool == nullptr ? plan.scratch : *pool, split.bytes(), [&](std::byte* scratch) {
+        attention_run(plan, addresses, numbers, loop, split, scratch).run();
+    });
 }
 
 tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses) {

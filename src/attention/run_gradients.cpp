@@ -2,17 +2,15 @@
 
 #include "attention/find_map.hpp"
 #include "attention/gradients_worker.hpp"
-#include "attention/product_scope.hpp"
 #include "attention/run_attention.hpp"
+#include "attention/share_items.hpp"
 #include "base/checked.hpp"
 #include "exec/parts.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <limits>
-#include <optional>
 
 namespace maskwise {
 namespace {
@@ -88,7 +86,7 @@ public:
     void run() {
         find_maps();
         const std::int64_t items = gradients_.items();
-        share_out(items, [&](gradients_worker& worker, std::int64_t item, int number) {
+        share_out(items, [&](gradients_worker& worker, std::int64_t item, std::int64_t number) {
             const gradient_sums sums = sums_of(gradients_.parts > 1 ? item : number);
             run_item(worker, item, sums);
             if (gradients_.parts == 1) store_keys(worker, item, sums);
@@ -108,46 +106,26 @@ private:
         return {keys, keys + plan_.key_tiles() * gradients_.tile_floats(plan_.depth)};
     }
 
-    // Each worker takes the next item as long as there is one: work(worker, item, number).
+    // work(worker, item, number of the worker)
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
-        if (items == 0) return;
-        std::atomic<std::int64_t> next = 0;
-        const auto run_worker = [&](std::int64_t number) {
-            const product_scope scope(plan_);
-            gradients_worker worker(
+        const auto make_worker = [&](std::int64_t number) {
+            return gradients_worker(
                 gradients_, addresses_, maps_,
                 part<float>(layout_.first_worker + number * layout_.worker_bytes));
-            for (std::int64_t item = next++; item < items; item = next++)
-                work(worker, item, static_cast<int>(number));
-            plan_.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
         };
-        run_in_parts(std::min<std::int64_t>(layout_.workers, items), run_worker, loop_);
+        share_items(plan_, items, layout_.workers, loop_, make_worker, work);
     }
 
     void find_maps() {
         if (plan_.rows == 0 || plan_.keys == 0) return; // masks may have no elements
-        const auto find = [&](const mask_layout& layout, const void* mask,
-                              const map_memory& memory) {
-            return find_map(layout, plan_.kernels->attention, addresses_.attention.maps, mask,
-                            memory, layout_.workers, [&](std::int64_t items, const auto& work) {
-                                share_out(items, [&](gradients_worker&, std::int64_t item, int) {
-                                    work(item);
-                                });
-                            });
-        };
-        auto* const cond_map = part<tile_mask>(layout_.map);
-        tile_maps maps;
-        maps.cond = find(plan_.mask, addresses_.attention.cond, {cond_map, nullptr}).tiles;
-        const map_memory bias = find(plan_.bias_mask, addresses_.attention.bias,
-                                     {cond_map + plan_.mask.tiles(), part<float>(layout_.highest)});
-        maps.bias = bias.tiles;
-        maps.highest_bias = bias.highest;
-        if (plan_.bounds_scores) {
-            maps.key_norms = part<float>(layout_.norms);
-            std::fill_n(maps.key_norms, plan_.heads * plan_.key_tiles(), unknown_norm);
-        }
-        maps_ = maps;
+        const maps_memory memory{part<float>(layout_.highest), part<float>(layout_.norms),
+                                 part<tile_mask>(layout_.map)};
+        maps_ = maskwise::find_maps(plan_, addresses_.attention, memory, layout_.workers,
+                                    [&](std::int64_t items, const auto& work) {
+                                        share_out(items, [&](gradients_worker&, std::int64_t item,
+                                                             std::int64_t) { work(item); });
+                                    });
     }
 
     // Every parts-th row tile of the group's heads.
@@ -178,7 +156,7 @@ private:
                                      1, count, sums + tile * count);
         };
         share_out(gradients_.groups() * tiles,
-                  [&](gradients_worker& worker, std::int64_t item, int) {
+                  [&](gradients_worker& worker, std::int64_t item, std::int64_t) {
                       const std::int64_t group = item / tiles, tile = item % tiles;
                       const gradient_sums all = sums_of(group * gradients_.parts);
                       for (std::int64_t i = 1; i < gradients_.parts; ++i) {
@@ -195,7 +173,7 @@ private:
         const tensor_desc& gradient = gradients_.desc.bias_gradient;
         const std::int64_t rows = rows_of(gradient);
         share_out((rows + rows_at_once - 1) / rows_at_once,
-                  [&](gradients_worker&, std::int64_t item, int) {
+                  [&](gradients_worker&, std::int64_t item, std::int64_t) {
                       const std::int64_t first = item * rows_at_once;
                       clear_rows(gradient, addresses_.bias_gradient, first,
                                  std::min(rows, first + rows_at_once));
@@ -203,7 +181,7 @@ private:
         const mask_layout& layout = plan_.bias_mask;
         const std::int64_t each = layout.row_tiles * layout.key_tiles;
         share_out(layout.heads * layout.row_tiles,
-                  [&](gradients_worker& worker, std::int64_t item, int) {
+                  [&](gradients_worker& worker, std::int64_t item, std::int64_t) {
                       const std::int64_t bias = item / layout.row_tiles;
                       for (std::int64_t head = 0; head < plan_.heads; ++head) {
                           const shape_position position(head, plan_.outer);
@@ -255,11 +233,9 @@ void run_gradients(const gradients_plan& plan, const attention_gradients_operand
                    const parallel_loop* loop) {
     const int threads = loop == nullptr ? threads_for(*plan.attention) : loop->threads;
     const scratch_layout layout(plan, threads);
-    auto memory = plan.scratch.take();
-    if (!memory) memory = std::make_unique<scratch_memory>();
-    std::byte* const scratch = memory->reserve(static_cast<std::size_t>(layout.bytes));
-    gradients_run(plan, addresses, loop, layout, scratch).run();
-    plan.scratch.give_back(std::move(memory));
+    with_scratch(plan.scratch, layout.bytes, [&](std::byte* scratch) {
+        gradients_run(plan, addresses, loop, layout, scratch).run();
+    });
 }
 
 } // namespace maskwise

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace maskwise {
 
@@ -74,5 +75,15 @@ private:
     const std::size_t most_;
     std::array<std::atomic<Scratch*>, most_cached> cached_ = {};
 };
+
+// Calls work(first aligned address) with memory of the pool, or new memory. Nothing returns to the
+// pool if it throws.
+template <class Work>
+void with_scratch(scratch_pool<scratch_memory>& pool, std::int64_t bytes, const Work& work) {
+    auto memory = pool.take();
+    if (!memory) memory = std::make_unique<scratch_memory>();
+    work(memory->reserve(static_cast<std::size_t>(bytes)));
+    pool.give_back(std::move(memory));
+}
 
 } // namespace maskwise

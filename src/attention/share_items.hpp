@@ -1,0 +1,47 @@
+#pragma once
+
+#include "attention/tile_plan.hpp"
+#include "exec/parts.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+namespace maskwise {
+
+// Lets this thread multiply by a plan's kernels. The destructor restores the thread's state, also
+// after an exception.
+class product_scope {
+public:
+    explicit product_scope(const tile_plan& plan)
+        : kernels_(*plan.products), enters_(plan.multiplies_by_tiles()) {
+        if (enters_) kernels_.begin_products();
+    }
+    product_scope(const product_scope&) = delete;
+    product_scope& operator=(const product_scope&) = delete;
+    ~product_scope() {
+        if (enters_) kernels_.end_products();
+    }
+
+private:
+    const attention_kernels& kernels_;
+    bool enters_;
+};
+
+// Runs work(worker, item, number) for each item on up to `workers` threads. Each thread makes its
+// worker by make_worker(number) and takes the next item until none is left. Exceptions of the loop
+// pass through.
+template <class MakeWorker, class Work>
+void share_items(const tile_plan& plan, std::int64_t items, std::int64_t workers,
+                 const parallel_loop* loop, const MakeWorker& make_worker, const Work& work) {
+    if (items == 0) return;
+    std::atomic<std::int64_t> next = 0;
+    const auto run_worker = [&](std::int64_t number) {
+        const product_scope scope(plan);
+        auto worker = make_worker(number);
+        for (std::int64_t item = next++; item < items; item = next++) work(worker, item, number);
+        plan.computed_tiles.fetch_add(worker.computed_tiles(), std::memory_order_relaxed);
+    };
+    run_in_parts(std::min(workers, items), run_worker, loop);
+}
+
+} // namespace maskwise
