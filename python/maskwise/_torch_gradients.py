@@ -15,9 +15,8 @@ import torch
 from maskwise import _torch_op
 from maskwise._call import AttentionCall, has_rules, mask_array
 from maskwise._native import run_native, run_native_gradients
+from maskwise._torch_op import TENSORS
 from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
-
-NAMES = ("query", "key", "value", "attn_mask", "sinks")
 
 
 def can_run(call: AttentionCall) -> bool:
@@ -63,11 +62,12 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         result, statistics, *operands = ctx.saved_tensors
         call = _with_operands(ctx.call, operands)
-        wanted = dict(zip(NAMES, ctx.needs_input_grad[1:], strict=True))
-        if torch.is_grad_enabled():
-            gradients = _torch_op.gradients_by_torch(call, wanted, gradient)
-        else:
+        wanted = dict(zip(TENSORS, ctx.needs_input_grad[1:], strict=True))
+
+        def compute() -> tuple[torch.Tensor, ...]:
             outputs = (result, statistics, gradient)
-            computed = run_native_gradients(call, outputs, wanted["attn_mask"], wanted["sinks"])
-            gradients = _torch_op.summed(computed, dict(zip(NAMES, operands, strict=True)), wanted)
-        return (None, *(gradients.get(name) for name in NAMES))
+            return run_native_gradients(call, outputs, wanted["attn_mask"], wanted["sinks"])
+
+        of_tensors = dict(zip(TENSORS, operands, strict=True))
+        gradients = _torch_op.gradients_of(call, of_tensors, wanted, gradient, compute)
+        return (None, *(gradients.get(name) for name in TENSORS))

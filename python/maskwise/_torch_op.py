@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cmp_to_key
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maskwise import _torch_version  # before what an older torch lacks
 
@@ -46,6 +46,9 @@ from maskwise._torch_tensors import (
     refuse_traced,
     want_gradients,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TYPES = {  # torch's names for annotations
     "Array": "Tensor",
@@ -269,28 +272,34 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
         name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
     }
     call = AttentionCall(*operands)
-    if torch.is_grad_enabled() or has_unlike_heads(call):
-        gradients = gradients_by_torch(call, wanted, gradient)
-    else:
-        computed = torch.ops.maskwise.attention_gradients(
-            result,
-            statistics,
-            gradient,
-            *call[: len(OPERATOR_FIELDS)],
-            wanted["attn_mask"],
-            wanted["sinks"],
+
+    def compute() -> tuple[torch.Tensor, ...]:
+        outputs = (result, statistics, gradient)
+        wants = (wanted["attn_mask"], wanted["sinks"])
+        return torch.ops.maskwise.attention_gradients(
+            *outputs, *call[: len(OPERATOR_FIELDS)], *wants
         )
-        gradients = summed(computed, {name: getattr(call, name) for name in TENSORS}, wanted)
+
+    of_tensors = {name: getattr(call, name) for name in TENSORS}
+    gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
     return tuple(gradients.get(name) for name in itertools.islice(OPERATOR_FIELDS, len(operands)))
 
 
-def summed(
-    computed: tuple[torch.Tensor, ...], operands: dict[str, torch.Tensor], wanted: dict[str, bool]
+def gradients_of(
+    call: AttentionCall,
+    operands: dict[str, torch.Tensor],
+    wanted: dict[str, bool],
+    gradient: torch.Tensor,
+    compute: Callable[[], tuple[torch.Tensor, ...]],
 ) -> dict[str, torch.Tensor]:
-    """The gradients that are wanted, in the operands' shapes and types."""
+    """The wanted gradients, in the operands' shapes and types. compute() returns all of the
+    engine's; torch computes gradients that have gradients.
+    """
+    if torch.is_grad_enabled() or has_unlike_heads(call):
+        return gradients_by_torch(call, wanted, gradient)
     return {
-        name: gradient.sum_to_size(operand.shape).to(operand.dtype)
-        for gradient, (name, operand) in zip(computed, operands.items(), strict=True)
+        name: one.sum_to_size(operand.shape).to(operand.dtype)
+        for one, (name, operand) in zip(compute(), operands.items(), strict=True)
         if wanted[name]
     }
 
