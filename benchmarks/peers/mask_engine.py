@@ -31,6 +31,11 @@ class Peer(mask_problem.Peer):
         return forms(of, attend, lambda answer: answer.astype(np.float32))
 
 
+def rules_of(of: Problem) -> Mask | None:
+    parts = [getattr(Mask, name)(**numbers) for name, numbers in of.rules.items()]
+    return reduce(and_, parts) if parts else None
+
+
 def forms(
     of: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
 ) -> dict[str, Callable[[], Form]]:
@@ -43,8 +48,7 @@ def forms(
         return {"array": form(lambda: array(of.added))}
     if of.kept is None:
         return {"no mask": form(lambda: None)}
-    parts = [getattr(Mask, name)(**given) for name, given in of.rules.items()]
-    rules = {"rules": form(lambda: reduce(and_, parts))} if parts else {}
+    rules = {"rules": form(lambda: rules_of(of))} if of.rules else {}
     return {
         **rules,
         "array": form(lambda: array(of.kept)),

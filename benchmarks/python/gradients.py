@@ -4,13 +4,11 @@ process on torch's threads, and training steps of ModernBERT-base with 6 layers.
 Started by scripts/bench gradients, which has everything installed and built.
 """
 
-import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,13 @@ import maskwise
 import maskwise.transformers  # registers itself
 import torch
 import transformers
-from machine import machine_facts
-from maskwise import Mask
 from models_of_words import MODELS, make
-from table import keep, shown
+from table import begin_suite, keep, shown
 from torch.nn.functional import scaled_dot_product_attention
 from worker import ROOT
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
+from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
 TURNS, SECONDS = 7, 60.0  # most seconds per case
@@ -45,13 +42,12 @@ def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
     options: dict[str, Any] = {"is_causal": True} if problem.is_causal else {}
     if problem.kept is not None and not problem.is_causal:
         options = {"attn_mask": torch.from_numpy(problem.kept.copy())}
-    parts = [getattr(Mask, name)(**given) for name, given in problem.rules.items()]
 
     def step(attend: Any) -> list[torch.Tensor]:
         return list(torch.autograd.grad(attend(*tensors), tensors, seed))
 
     sdpa = partial(scaled_dot_product_attention, **options)
-    own = partial(maskwise.attention, attn_mask=reduce(and_, parts) if parts else None)
+    own = partial(maskwise.attention, attn_mask=rules_of(problem))
     return partial(step, sdpa), partial(step, own)
 
 
@@ -103,16 +99,11 @@ def rows(only: str) -> Iterator[list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/bench gradients", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help="measure only cases with this in their name, and keep nothing"
-    )
-    arguments = parser.parse_args()
+    only = begin_suite("gradients", __doc__, "cases")
     transformers.utils.logging.set_verbosity_error()
-    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    table = shown(HEAD, rows(arguments.only))
+    table = shown(HEAD, rows(only))
     versions = f"Maskwise {maskwise.__version__}, PyTorch {torch.__version__}"
-    if not arguments.only:
+    if not only:
         keep(ROOT / "build/bench", "gradients", versions, HEAD, table)
     wrong = [row for row in table if float(row[-1]) > ALLOWED[row[2]]]
     print("\n".join(f"{row[0]} {row[2]}: {row[-1]} apart" for row in wrong))

@@ -4,7 +4,6 @@ alternately in one process, on torch's threads.
 Started by scripts/bench transformers, which has everything installed and built.
 """
 
-import argparse
 import statistics
 import sys
 import time
@@ -14,9 +13,8 @@ from typing import Any
 import maskwise.transformers  # noqa: F401  # registers itself
 import torch
 import transformers
-from machine import machine_facts
 from models_of_words import MODELS, Model, make
-from table import keep, shown
+from table import begin_suite, keep, shown
 from worker import ROOT
 
 TURNS, SECONDS = 5, 40.0  # most seconds per case
@@ -101,16 +99,11 @@ def rows(only: str) -> Iterator[list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/bench transformers", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help="measure only models with this in their name, and keep nothing"
-    )
-    arguments = parser.parse_args()
+    only = begin_suite("transformers", __doc__, "models")
     transformers.utils.logging.set_verbosity_error()
-    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     with torch.inference_mode():
-        table = shown(HEAD, rows(arguments.only))
-    if not arguments.only:
+        table = shown(HEAD, rows(only))
+    if not only:
         versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
         keep(ROOT / "build/bench", "transformers", versions, HEAD, table)
     return 0 if table else 1

@@ -15,7 +15,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8
-OF_LIMIT = 0.7  # share for the middle alone, whose ceiling is one read and one write
+OF_LIMIT = 0.7  # the middle alone: share of the limit, which is one read and one write
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "between", "at least", "", "ceiling ms"]
 HEAD += ["of it", "before", "after", "rows", "what Maskwise runs"]
 

@@ -1,6 +1,6 @@
 """Measures the driver's cases with oneDNN alone and with the plugin in front, in turns: those of
 benchdnn_inputs/, and, where MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, those of its
-own batches whose graphs hold an operator around which Maskwise claims something.
+own batches that contain an operator around which Maskwise claims partitions.
 
 Started by scripts/bench driver, which has everything installed and built.
 """
@@ -162,7 +162,7 @@ class Suite:
                 case.state = LEFT
                 self.clients[
                     name
-                ].close()  # whose memory is not compared: oneDNN alone never runs it
+                ].close()  # oneDNN alone never runs this case, so no memory is compared
                 return
         if without := [name for name in SIDES if "perf" not in results[name]]:
             case.state = " and ".join(
@@ -245,8 +245,12 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=0.3, help="of measuring a case, at most (0.3)"
     )
-    parser.add_argument("--only", default="", help="cases whose name holds this (nothing is kept)")
-    parser.add_argument("--no-targets", action="store_true", help="a slower case is no failure")
+    parser.add_argument(
+        "--only", default="", help="measure only cases with this in their name, and keep nothing"
+    )
+    parser.add_argument(
+        "--no-targets", action="store_true", help="exit with 0 even if a case is slower"
+    )
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)

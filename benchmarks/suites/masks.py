@@ -4,7 +4,6 @@ alternately. Each has a separate process, which is stopped while others are meas
 Started by scripts/bench masks, which has everything installed and built.
 """
 
-import argparse
 import statistics
 import sys
 import tempfile
@@ -16,9 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from attention_client import ENVIRONMENTS, Peer
-from machine import machine_facts
 from mask_problem import PROBLEMS, Problem
-from table import keep, shown
+from table import begin_suite, keep, shown
 from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
@@ -93,24 +91,19 @@ def row_of(problem: Problem, dtype: str, times: dict[str, float]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="scripts/bench masks", description=__doc__)
-    parser.add_argument(
-        "--only", default="", help="measure only masks with this in their name, and keep nothing"
-    )
-    arguments = parser.parse_args()
-    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    only = begin_suite("masks", __doc__, "masks")
     peers, wrong = [MaskPeer("engine"), MaskPeer("torch"), MaskPeer("server")], []
 
     def rows() -> Iterator[list[str]]:
         for problem in PROBLEMS:
-            for dtype in problem.dtypes if arguments.only in problem.name else ():
+            for dtype in problem.dtypes if only in problem.name else ():
                 times, faults_of = measure(peers, problem, dtype)
                 wrong.extend(f"{problem.name} {dtype}: {fault}" for fault in faults_of)
                 yield row_of(problem, dtype, times)
 
     table = shown(HEAD, rows())
     versions: list[Any] = [peer.ask(do="hello")["version"] for peer in peers]
-    if not arguments.only:
+    if not only:
         named = f"Maskwise {versions[0]}, PyTorch {versions[1]}, {versions[2]}; milliseconds"
         keep(ROOT / "build/bench", "masks", named, HEAD, table)
     for peer in peers:

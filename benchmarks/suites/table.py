@@ -1,12 +1,13 @@
 """Tables: those for the documents, which scripts/take_figures.py finds below build/bench, and those
 of the Select suites on the terminal, with a line per case while they run."""
 
+import argparse
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from machine import write_stamp
+from machine import machine_facts, write_stamp
 from results import Row, Rows, state_of
 
 Cells = tuple[str, list[str], list[list[str]]]  # versions, head and rows as text
@@ -30,6 +31,18 @@ def line_of(cells: list[str]) -> str:
 
 def markdown(head: list[str], rows: Iterable[list[str]] = ()) -> str:
     return "\n".join(map(line_of, [head, ["---"] * len(head), *rows]))
+
+
+def begin_suite(suite: str, description: str | None, things: str) -> str:
+    """Prints the machine's facts. Returns the part of names that --only asks for; results of a part
+    are not kept.
+    """
+    parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
+    help_text = f"measure only {things} with this in their name, and keep nothing"
+    parser.add_argument("--only", default="", help=help_text)
+    only: str = parser.parse_args().only
+    print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
+    return only
 
 
 def shown(head: list[str], rows: Iterable[list[str]]) -> list[list[str]]:
