@@ -240,17 +240,19 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
                                  hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
 }
 
-// exp(x) for a weight that becomes bf16: relative error below 2^-17, exact for x = 0. Results below
-// 2^-126 may be 0: bf16 products flush them anyway.
+// exp(x) for x <= 0 and a weight that becomes bf16: relative error below 2^-22 + |x| * 2^-23, because
+// the rows' sums and statistics are f32; exact for x = 0. Results below 2^-126 may be 0: bf16 products
+// flush them anyway.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;
     const f32_tag d;
     const auto power = hn::Mul(x, hn::Set(d, 1.44269504F));
     const vec_f32 f{_mm512_reduce_ps(power.raw, floor_quietly)};
-    auto p = hn::MulAdd(hn::Set(d, 1.355574746e-02F), f, hn::Set(d, 5.203237012e-02F));
-    p = hn::MulAdd(p, f, hn::Set(d, 2.413797677e-01F));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.930321455e-01F));
+    auto p = hn::MulAdd(hn::Set(d, 1.867131679e-03F), f, hn::Set(d, 9.017026983e-03F));
+    p = hn::MulAdd(p, f, hn::Set(d, 5.579991639e-02F));
+    p = hn::MulAdd(p, f, hn::Set(d, 2.401644439e-01F));
+    p = hn::MulAdd(p, f, hn::Set(d, 6.931512952e-01F));
     p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
     const __mmask16 is_normal = _mm512_cmp_ps_mask(power.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
     return vec_f32{_mm512_maskz_scalef_ps(is_normal, p.raw, power.raw)};
