@@ -240,9 +240,9 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
                                  hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
 }
 
-// exp(x) for x <= 0 and a weight that becomes bf16: relative error below 2^-22 + |x| * 2^-23, because
-// the rows' sums and statistics are f32; exact for x = 0. Results below 2^-126 may be 0: bf16 products
-// flush them anyway.
+// exp(x) for x <= 0 and a weight that becomes bf16. Exact for x = 0, else with a relative error
+// below 2^-22 + |x| * 2^-23, because the rows' sums and statistics are f32. Results below 2^-126
+// may be 0: bf16 products flush them anyway.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;
