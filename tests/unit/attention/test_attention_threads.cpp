@@ -1,6 +1,7 @@
 // Attention through the public API: threads, the caller's loop, memory, errors.
 // test_failing_attention.cpp tests missing memory.
 
+#include "maskwise/attention_gradients.hpp"
 #include "support/attention_case.hpp"
 #include "support/texts.hpp"
 
@@ -104,6 +105,36 @@ void expect_shareable(const extent_list& query, const extent_list& key) {
 TEST(attention_threads, any_number_may_execute_one_plan) {
     expect_shareable({4, 100, 32}, {4, 300, 32});
     expect_shareable({2, 1, 16}, {2, 3000, 16});
+}
+
+// Gradients of query, key and value, one after the other.
+std::vector<float> gradients_of(const attention_gradients_plan& plan, const attention_case& what,
+                                const parallel_loop* loop) {
+    std::vector<float> all(3 * what.query.values.size());
+    float* const first = all.data();
+    const auto count = static_cast<std::ptrdiff_t>(what.query.values.size());
+    const attention_gradients_operands operands{what.operands(), what.query.at.data, first,
+                                                first + count, first + 2 * count};
+    loop == nullptr ? plan.execute(operands) : plan.execute(operands, *loop);
+    return all;
+}
+
+TEST(attention_threads, any_number_may_execute_one_plan_of_gradients) {
+    attention_case what = test::plain_case({2, 200, 16}, {2, 200, 16}, {2, 200, 16}, 11);
+    test::generator random(12);
+    lay_out(random, what.statistics, data_type::f32, {2, 200}, test::layout::dense);
+    what.desc.causal = causal_boundary::top_left;
+    what.describe();
+    compile(what.desc).execute(what.operands());
+    const attention_gradients_plan plan = compile(attention_gradients_desc{what.desc});
+    const parallel_loop alone = loop_of(1), several = loop_of(3);
+    const std::vector<float> expected = gradients_of(plan, what, &alone);
+    std::vector<std::jthread> threads;
+    for (const parallel_loop* loop :
+         {&several, &several, static_cast<const parallel_loop*>(nullptr)})
+        threads.emplace_back([&, loop] {
+            for (int i = 0; i < 5; ++i) EXPECT_EQ(gradients_of(plan, what, loop), expected);
+        });
 }
 
 TEST(attention_threads, passes_on_exceptions_of_the_loop) {

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "attention/run_gradients.hpp"
+#include "support/attention_case.hpp"
+
+namespace maskwise::test {
+
+// A case, the gradient of dst, and the gradients that it has.
+struct gradients_case {
+    attention_case attention;
+    attention_tensor dst, query, key, value, bias, sinks; // gradients
+
+    attention_gradients_desc desc() const {
+        return {attention.desc, dst.desc(),  query.desc(), key.desc(),
+                value.desc(),   bias.desc(), sinks.desc()};
+    }
+    attention_gradients_operands operands() const {
+        return {attention.operands(), dst.at.data,  query.at.data, key.at.data,
+                value.at.data,        bias.at.data, sinks.at.data};
+    }
+};
+
+// An operand, and its gradient, summed to the operand's shape.
+struct checked_operand {
+    const char* name;
+    attention_tensor attention_case::*operand;
+    attention_tensor gradients_case::*gradient;
+};
+inline constexpr checked_operand gradient_operands[] = {
+    {"query", &attention_case::query, &gradients_case::query},
+    {"key", &attention_case::key, &gradients_case::key},
+    {"value", &attention_case::value, &gradients_case::value},
+    {"bias", &attention_case::bias, &gradients_case::bias},
+    {"sinks", &attention_case::sinks, &gradients_case::sinks},
+};
+
+// An attention with the statistics that gradients need, and memory for random ones of its
+// gradients.
+gradients_case with_gradients(generator& random, attention_case problem);
+// Random ones, of all that have derivatives.
+gradients_case make_gradients_case(generator& random);
+
+// A loop that counts as many threads, in the calling one.
+parallel_loop calling_thread_of(int threads);
+// Attention and its gradients, on these kernels.
+void run(const gradients_case& problem, const kernel_table& target, int threads = 1);
+
+// Runs both and compares the gradients with central differences of attention's definition in double
+// precision. Nothing but their elements may change. Empty where all is right.
+std::string check_gradients(generator& random, gradients_case& problem, const kernel_table& target);
+
+} // namespace maskwise::test
