@@ -44,6 +44,11 @@ class AttentionCall(NamedTuple):
     is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
     explains: bool = False  # counts tiles instead of computing
 
+    def changed(self, **fields: Any) -> AttentionCall:
+        """_replace, which torch.compile of torch 2.8 does not trace."""
+        pairs = zip(AttentionCall._fields, self, strict=True)
+        return AttentionCall(*[fields.get(name, value) for name, value in pairs])
+
 
 OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rules") + 1]
 
@@ -66,7 +71,7 @@ def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> Attention
     else:
         mask = convert(mask)
     query, key, value, sinks = map(convert, (call.query, call.key, call.value, call.sinks))
-    return call._replace(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
+    return call.changed(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
 
 
 def checked(call: AttentionCall) -> AttentionCall:
@@ -88,7 +93,7 @@ def checked(call: AttentionCall) -> AttentionCall:
     if call.attn_mask is not None and type(call.attn_mask).__name__ == "CausalBias":
         changes["attn_mask"] = _mask_of_bias(call)
     if changes:
-        call = call._replace(**changes)
+        call = call.changed(**changes)
     if call.is_causal and has_rules(call.attn_mask):
         raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
     return call

@@ -44,17 +44,17 @@ def _with_operands(call: AttentionCall, operands: Any) -> AttentionCall:
     if has_rules(call.attn_mask):
         rules: Any = call.attn_mask
         mask = rules if mask is None else rules._beside(mask, rules._maps)
-    return call._replace(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
+    return call.changed(query=query, key=key, value=value, attn_mask=mask, sinks=sinks)
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: AttentionCall, *operands: Any) -> torch.Tensor:
         plain = _with_operands(call, [None if one is None else one.detach() for one in operands])
-        result, statistics = run_native(plain._replace(return_statistics=True))
-        ctx.call = call._replace(query=None, key=None, value=None, sinks=None)
+        result, statistics = run_native(plain.changed(return_statistics=True))
+        ctx.call = call.changed(query=None, key=None, value=None, sinks=None)
         if not has_rules(call.attn_mask):
-            ctx.call = ctx.call._replace(attn_mask=None)
+            ctx.call = ctx.call.changed(attn_mask=None)
         ctx.save_for_backward(result, statistics, *operands)
         return result
 

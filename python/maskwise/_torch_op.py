@@ -108,6 +108,9 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
     return torch.empty_permuted(shape, order, dtype=operand.dtype, device=operand.device)
 
 
+_torch_version.add_to_cache_keys(_schema("Tensor"))
+
+
 @torch.library.custom_op(
     "maskwise::attention", mutates_args=(), schema=_schema("Tensor"), device_types="cpu"
 )
@@ -129,7 +132,7 @@ def _(*operands: Any) -> torch.Tensor:
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """The same where a gradient is wanted: with the logarithm of each row's sum."""
-    return run_native(_native_call(AttentionCall(*operands))._replace(return_statistics=True))
+    return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 
 @attention_with_statistics.register_fake
@@ -202,7 +205,7 @@ def _native_call(call: AttentionCall) -> AttentionCall:
     mask = mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
         mask = with_array(mask, call.attn_mask)
-    return checked(call._replace(attn_mask=mask, is_causal=False, window=None))
+    return checked(call.changed(attn_mask=mask, is_causal=False, window=None))
 
 
 def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
@@ -277,7 +280,7 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
         outputs = (result, statistics, gradient)
         wants = (wanted["attn_mask"], wanted["sinks"])
         return torch.ops.maskwise.attention_gradients(
-            *outputs, *call[: len(OPERATOR_FIELDS)], *wants
+            *outputs, *[getattr(call, name) for name in OPERATOR_FIELDS], *wants
         )
 
     of_tensors = {name: getattr(call, name) for name in TENSORS}
@@ -364,7 +367,7 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
             value if dim is None else value.select(dim, 0)
             for value, dim in zip(call, in_dims, strict=False)
         ]
-        call = call._replace(attn_mask=_kept_by_rules(AttentionCall(*one)), mask_rules=None)
+        call = call.changed(attn_mask=_kept_by_rules(AttentionCall(*one)), mask_rules=None)
     if any(getattr(call, name) is not None for name in SMALL):
         raise NotImplementedError(
             "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids, and no "
@@ -383,15 +386,15 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
         first = one.movedim(mapped[name], 0)
         return first.reshape(first.shape[0], *(1,) * (most - ranks[name]), *first.shape[1:])
 
-    call = call._replace(**{name: moved(name, one) for name, one in tensors.items()})
+    call = call.changed(**{name: moved(name, one) for name, one in tensors.items()})
     if all(mapped[name] is None for name in ("query", "key", "value")):
         ones = (1,) * (most - ranks["query"])
-        call = call._replace(query=call.query.expand(info.batch_size, *ones, *call.query.shape))
+        call = call.changed(query=call.query.expand(info.batch_size, *ones, *call.query.shape))
     return call_operator(call), 0
 
 
 def call_operator(call: AttentionCall) -> torch.Tensor:
-    return torch.ops.maskwise.attention(*call[: len(OPERATOR_FIELDS)])
+    return torch.ops.maskwise.attention(*[getattr(call, name) for name in OPERATOR_FIELDS])
 
 
 def run_as_torch_op(call: AttentionCall) -> Any:
@@ -411,12 +414,12 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         )
     if call.is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
-        call = call._replace(query=q, key=k, value=v)
+        call = call.changed(query=q, key=k, value=v)
     if has_rules(call.attn_mask):
         from maskwise import _torch_gradients
 
         if _torch_gradients.can_run(call):
-            result = _torch_gradients.run(call._replace(is_packed=False))
+            result = _torch_gradients.run(call.changed(is_packed=False))
             return result.swapaxes(0, 1) if call.is_packed else result
         is_graph = torch.compiler.is_compiling()
         call = _with_rule_numbers(call) if is_graph else _without_rules(call)
@@ -424,7 +427,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         bounds: Any = call.window
         if not torch.compiler.is_compiling():
             bounds = window_mask(bounds)._rules.window  # raises the error
-        call = call._replace(window=list(bounds))
+        call = call.changed(window=list(bounds))
     result = _call_or_compute(call)
     return result.swapaxes(0, 1) if call.is_packed else result
 
@@ -445,7 +448,7 @@ def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
     rules = mask._rules
     numbers = np.array(rules.listed(), np.int64) if _is_strict_export() else rules.numbers
     numbers = torch.from_numpy(numbers)
-    return call._replace(attn_mask=mask._array, mask_rules=numbers, window=None)
+    return call.changed(attn_mask=mask._array, mask_rules=numbers, window=None)
 
 
 def _with_window(call: AttentionCall) -> Mask:
@@ -460,7 +463,7 @@ def _without_rules(call: AttentionCall) -> AttentionCall:
     leading = () if call.is_packed else result_shape(call)[:-2]
     extents, rules = (call.query.shape[-2], call.key.shape[-2]), _with_window(call)
     mask = written(rules, _as_tensor(rules._array), extents, leading)
-    return call._replace(attn_mask=mask, window=None)
+    return call.changed(attn_mask=mask, window=None)
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:

@@ -1,11 +1,17 @@
-"""Refuses a torch that is too old, before anything of it is imported that may be missing."""
+"""What depends on torch's version: refuses one that is too old, before anything of it is imported
+that may be missing.
+"""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,unused-ignore"
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import torch
+
+from maskwise._core import version
 
 OLDEST = (2, 8)
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST:
@@ -14,3 +20,12 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST:
 
 # Whether torch.compile reads a Mask and the variables of a mask function.
 READS_MASKS = torch.__version__ >= (2, 15)
+
+
+def add_to_cache_keys(schema: str) -> None:
+    """Separates compiled graphs on disk by Maskwise's version and its operator's arguments, which
+    torch's keys lack.
+    """
+    config = torch.compiler.config
+    mark = f"maskwise {version()} {sha256(schema.encode()).hexdigest()[:16]}"
+    config.cache_key_tag = f"{config.cache_key_tag} {mark}".lstrip()

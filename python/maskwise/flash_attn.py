@@ -63,7 +63,7 @@ def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
     the logarithms of the rows' sums, (batch, heads, rows).
     """
     q, k, v = (one.transpose(1, 2) for one in call[:3])
-    call = checked(call._replace(query=q, key=k, value=v, enable_gqa=True))
+    call = checked(call.changed(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
         return run(call).transpose(1, 2)
     result, sums = _result_and_sums(call)
@@ -72,7 +72,7 @@ def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
 
 def _result_and_sums(call: AttentionCall) -> tuple[Any, Any]:
     """In flash_attn, too, sums have no gradient: with gradients, a second call computes them."""
-    with_sums = call._replace(return_statistics=True)
+    with_sums = call.changed(return_statistics=True)
     operands = (call.query, call.key, call.value, call.sinks)
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
         return run(with_sums)
@@ -347,7 +347,7 @@ def _attend_lengths(
         first = 0 if leftpad is None else _integers(leftpad).reshape(-1, 1)
         positions = offsets[:, None] + _range(rows)
         is_empty = _empty_rows(positions, lengths[:, None], causal, window, first)[:, None]
-    return _attend(call._replace(attn_mask=rules), is_empty)
+    return _attend(call.changed(attn_mask=rules), is_empty)
 
 
 def install() -> bool:

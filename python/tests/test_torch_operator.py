@@ -13,6 +13,7 @@ from torch_tensors import draw, three
 try:
     import maskwise.torch as maskwise_torch
     import torch
+    from maskwise import _torch_version
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention as sdpa
 
@@ -52,6 +53,19 @@ def test_operator_in_compiled_models() -> None:
         ):
             compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
             assert torch.equal(compiled(q, k, v), wanted)
+
+
+def test_graphs_on_disk_are_of_this_operator() -> None:
+    """torch's keys do not notice that an operator's arguments have changed."""
+    config = torch.compiler.config
+    assert f"maskwise {maskwise.__version__} " in config.cache_key_tag
+    tags = set()
+    for schema in ("(Tensor query) -> Tensor", "(Tensor query, int more) -> Tensor"):
+        with config.patch(cache_key_tag="the user's"):
+            _torch_version.add_to_cache_keys(schema)
+            assert config.cache_key_tag.startswith("the user's maskwise ")
+            tags.add(config.cache_key_tag)
+    assert len(tags) == 2
 
 
 def test_operator_is_exported() -> None:
