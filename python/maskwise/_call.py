@@ -46,8 +46,8 @@ class AttentionCall(NamedTuple):
 
     def changed(self, **fields: Any) -> AttentionCall:
         """_replace, which torch.compile of torch 2.8 does not trace."""
-        pairs = zip(AttentionCall._fields, self, strict=True)
-        return AttentionCall(*[fields.get(name, value) for name, value in pairs])
+        before = dict(zip(AttentionCall._fields, self, strict=True))
+        return AttentionCall(**{**before, **fields})
 
 
 OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rules") + 1]

@@ -108,6 +108,11 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
     return torch.empty_permuted(shape, order, dtype=operand.dtype, device=operand.device)
 
 
+def operator_arguments(call: AttentionCall) -> list[Any]:
+    """torch.compile of torch 2.8 does not slice a NamedTuple."""
+    return [getattr(call, name) for name in OPERATOR_FIELDS]
+
+
 _torch_version.add_to_cache_keys(_schema("Tensor"))
 
 
@@ -279,9 +284,7 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
     def compute() -> tuple[torch.Tensor, ...]:
         outputs = (result, statistics, gradient)
         wants = (wanted["attn_mask"], wanted["sinks"])
-        return torch.ops.maskwise.attention_gradients(
-            *outputs, *[getattr(call, name) for name in OPERATOR_FIELDS], *wants
-        )
+        return torch.ops.maskwise.attention_gradients(*outputs, *operator_arguments(call), *wants)
 
     of_tensors = {name: getattr(call, name) for name in TENSORS}
     gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
@@ -394,7 +397,7 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
 
 
 def call_operator(call: AttentionCall) -> torch.Tensor:
-    return torch.ops.maskwise.attention(*[getattr(call, name) for name in OPERATOR_FIELDS])
+    return torch.ops.maskwise.attention(*operator_arguments(call))
 
 
 def run_as_torch_op(call: AttentionCall) -> Any:

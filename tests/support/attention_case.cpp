@@ -239,20 +239,30 @@ std::vector<bool> kept_keys(const attention_case& problem, bool by_cond) {
     return kept;
 }
 
+std::vector<std::byte> copy_memory(const attention_tensor& tensor) {
+    const auto bytes = tensor.memory.bytes();
+    return {bytes.begin(), bytes.end()};
+}
+
 input_memory copy_inputs(const attention_case& problem) {
     input_memory all;
     for (const auto* input : {&problem.query, &problem.key, &problem.value, &problem.cond,
                               &problem.bias, &problem.sinks})
-        all.emplace_back(input->memory.bytes().begin(), input->memory.bytes().end());
+        all.push_back(copy_memory(*input));
     return all;
 }
 
 output_memory copy_outputs(const attention_case& problem) {
-    const auto copy = [](const attention_tensor& from) {
-        const auto bytes = from.memory.bytes();
-        return std::vector<std::byte>(bytes.begin(), bytes.end());
-    };
-    return {copy(problem.dst), copy(problem.statistics)};
+    return {copy_memory(problem.dst), copy_memory(problem.statistics)};
+}
+
+bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> before) {
+    if (!tensor.exists()) return true;
+    const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
+    for_each_element(tensor.at, [&](const std::byte* at) {
+        std::memcpy(before.data() + (at - tensor.memory.data()), at, width);
+    });
+    return tensor.memory.intact() && std::ranges::equal(before, tensor.memory.bytes());
 }
 
 namespace {
@@ -280,16 +290,6 @@ std::string compare_numbers(const char* name, const attention_tensor& got,
                    ", off by " + std::to_string(off / allowed) + " times what is allowed";
     }
     return "";
-}
-
-// Whether only the tensor's elements changed: `before` with the current elements must equal the
-// current memory.
-bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte>& before) {
-    const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
-    for_each_element(tensor.at, [&](const std::byte* at) {
-        std::memcpy(before.data() + (at - tensor.memory.data()), at, width);
-    });
-    return tensor.memory.intact() && std::ranges::equal(before, tensor.memory.bytes());
 }
 
 } // namespace

@@ -88,6 +88,11 @@ void set_bias(attention_case& what, data_type type, const extent_list& extents,
               const std::vector<double>& bias);
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
 
+std::vector<std::byte> copy_memory(const attention_tensor& tensor);
+// Whether only the tensor's elements changed: `before` with the current elements must equal the
+// current memory.
+bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> before);
+
 using input_memory = std::vector<std::vector<std::byte>>;
 input_memory copy_inputs(const attention_case& what);
 

@@ -157,22 +157,6 @@ std::string check_gradient(generator& random, gradients_case& problem,
     return check_derivative(problem, which, gradient, direction);
 }
 
-std::vector<std::byte> copy_memory(const attention_tensor& tensor) {
-    const auto bytes = tensor.memory.bytes();
-    return {bytes.begin(), bytes.end()};
-}
-
-// Whether bytes around the elements stayed as they were.
-bool is_untouched(const attention_tensor& tensor, std::vector<std::byte> before) {
-    if (!tensor.exists()) return true;
-    const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
-    walk<1>(tensor.at.extents, {tensor.at.strides_bytes}, [&](const auto& at) {
-        const std::byte* const element = tensor.at.data + at[0];
-        std::copy_n(element, width, before.begin() + (element - tensor.memory.data()));
-    });
-    return tensor.memory.intact() && std::ranges::equal(before, tensor.memory.bytes());
-}
-
 // Scores that f32 swallows have no derivative, and neither have rows of NaN.
 bool has_derivatives(const attention_case& problem) {
     const float fill = problem.desc.fill;
@@ -243,21 +227,26 @@ void run(const gradients_case& problem, const kernel_table& target, int threads)
     run_gradients(*gradients, problem.operands(), &loop);
 }
 
-std::string check_gradients(generator& random, gradients_case& problem,
-                            const kernel_table& target) {
+std::string run_checked(generator& random, const gradients_case& problem,
+                        const kernel_table& target) {
     std::vector<std::vector<std::byte>> before;
     for (const checked_operand& which : gradient_operands)
         before.push_back(copy_memory(problem.*which.gradient));
     const input_memory inputs = copy_inputs(problem.attention);
     run(problem, target, static_cast<int>(draw(random, 1, 3)));
-    std::string wrong = copy_inputs(problem.attention) == inputs ? "" : "an input was written";
-    for (std::size_t i = 0; i < std::size(gradient_operands) && wrong.empty(); ++i) {
-        const checked_operand& which = gradient_operands[i];
-        if (!is_untouched(problem.*which.gradient, before[i]))
-            wrong = which.name + std::string(": memory around its gradient was written");
-        else
-            wrong = check_gradient(random, problem, which);
-    }
+    if (copy_inputs(problem.attention) != inputs) return "an input was written";
+    for (std::size_t i = 0; i < std::size(gradient_operands); ++i)
+        if (!is_untouched_around(problem.*gradient_operands[i].gradient, before[i]))
+            return "bytes around the gradient of " + std::string(gradient_operands[i].name) +
+                   " were written";
+    return {};
+}
+
+std::string check_gradients(generator& random, gradients_case& problem,
+                            const kernel_table& target) {
+    std::string wrong = run_checked(random, problem, target);
+    for (const checked_operand& which : gradient_operands)
+        if (wrong.empty()) wrong = check_gradient(random, problem, which);
     return wrong.empty() ? wrong : wrong + ' ' + to_string(problem.attention);
 }
 

@@ -45,8 +45,11 @@ parallel_loop calling_thread_of(int threads);
 // Attention and its gradients, on these kernels.
 void run(const gradients_case& problem, const kernel_table& target, int threads = 1);
 
-// Runs both and compares the gradients with central differences of attention's definition in double
-// precision. Nothing but their elements may change. Empty where all is right.
+// Runs both on a few threads. Empty, or which memory other than the results' elements was written.
+std::string run_checked(generator& random, const gradients_case& problem,
+                        const kernel_table& target);
+// The same, and compares the gradients with central differences of attention's definition in double
+// precision. Empty where all is right.
 std::string check_gradients(generator& random, gradients_case& problem, const kernel_table& target);
 
 } // namespace maskwise::test

@@ -1,6 +1,5 @@
 // Gradients against central differences of attention's definition in double precision.
 
-#include "attention/run_attention.hpp"
 #include "exec/parts.hpp"
 #include "unit/attention/attention_targets.hpp"
 #include "unit/attention/gradients_case.hpp"
