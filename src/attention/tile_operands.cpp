@@ -64,6 +64,7 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
     : plan_(plan), addresses_(addresses), numbers_(numbers), maps_(maps), kernels_(*plan.products),
       scratch_(scratch), query_factor_(1),
       spans_(plan, addresses.rules, numbers.causal_offset, scratch) {
+    if (plan.weights_in_pairs) std::fill_n(value_slots(), plan.value_slots, value_pairs{});
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;

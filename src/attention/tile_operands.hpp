@@ -110,6 +110,10 @@ public:
     std::int64_t computed_tiles() const { return computed_tiles_; }
 
 private:
+    value_pairs* value_slots() const {
+        return reinterpret_cast<value_pairs*>(part(plan_.worker.value_slots));
+    }
+    strided_matrix pairs_of_values(const key_tile& keys, const strided_matrix& rows) const;
     // Copies rows of a tile as dense f32 into the part at `part_offset`.
     strided_matrix floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
                           std::int64_t part_offset) const;

@@ -211,6 +211,15 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
+// Pairs are kept if several row tiles use them, as many as half of L2 holds.
+void choose_value_slots(tile_plan& plan) {
+    constexpr std::int64_t most_bytes = 1 << 20; // speed
+    const bool is_used_again = plan.row_tiles() > 1 || plan.value.shared_by > 1;
+    if (!is_used_again || plan.columns == 0 || plan.keys == 0) return;
+    const std::int64_t tile_bytes = plan.value_pair_floats() * bytes_of(elem_type::f32);
+    plan.value_slots = std::clamp<std::int64_t>(most_bytes / tile_bytes, 1, plan.key_tiles());
+}
+
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
@@ -226,8 +235,10 @@ worker_layout lay_out_worker(const tile_plan& plan) {
     if (plan.converts_key && (!plan.in_pairs || plan.key_is_transposed))
         layout.keys = add_part(layout, plan.tile_keys * plan.depth);
     if (!plan.has_float_values()) layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    if (plan.weights_in_pairs)
-        layout.pairs = add_part(layout, (plan.tile_keys + 1) / 2 * plan.columns);
+    if (plan.weights_in_pairs) {
+        layout.pairs = add_part(layout, plan.value_slots * plan.value_pair_floats());
+        layout.value_slots = add_part(layout, plan.value_slots * floats_of<value_pairs>);
+    }
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)
@@ -308,6 +319,7 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     choose_products(*plan, limits);
     choose_tiles(*plan);
     lay_out_masks(*plan);
+    choose_value_slots(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;
 }

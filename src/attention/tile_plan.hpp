@@ -31,11 +31,18 @@ struct head_operand {
     }
 };
 
+// The pairs of a tile of values.
+struct value_pairs {
+    const std::byte* source = nullptr; // first value in client memory
+    std::int64_t keys = 0;
+    strided_matrix pairs;
+};
+
 // The parts of a worker's scratch: offsets in floats. Each part begins on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
-                 bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
-                 panel_spans = 0, mask = 0, floats = 0; // `floats` is the total
+                 value_slots = 0, bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0,
+                 summaries = 0, panel_spans = 0, mask = 0, floats = 0; // `floats` is the total
 };
 
 // The numbers of an execution. The default is those of the description.
@@ -69,6 +76,7 @@ struct tile_plan {
     bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
     // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
     bool in_pairs = false, weights_in_pairs = false;
+    std::int64_t value_slots = 1; // tiles whose value pairs a worker keeps
     elem_type weights_type = elem_type::f32;
     // Norms of queries and keys bound the scores, so that tiles with a low bias may be skipped.
     bool bounds_scores = false;
@@ -90,6 +98,7 @@ struct tile_plan {
     bool has_float_values() const {
         return value.type == elem_type::f32 && value.column_bytes == bytes_of(elem_type::f32);
     }
+    std::int64_t value_pair_floats() const { return (tile_keys + 1) / 2 * columns; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
     // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }

@@ -17,9 +17,21 @@ strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
 strided_matrix tile_operands::values_of(const key_tile& keys) const {
     if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
     const strided_matrix rows = matrix(plan_.value, addresses_.value, keys.first);
-    if (!plan_.weights_in_pairs) return rows;
-    return kernels_.load_pairs(rows, keys.keys, plan_.columns, ahead_bytes_of(rows) != 0,
-                               part(plan_.worker.pairs));
+    return plan_.weights_in_pairs ? pairs_of_values(keys, rows) : rows;
+}
+
+// The row tiles of a head use the same values, so their pairs are kept.
+strided_matrix tile_operands::pairs_of_values(const key_tile& keys,
+                                              const strided_matrix& rows) const {
+    const std::int64_t slot = keys.number % plan_.value_slots;
+    value_pairs& kept = value_slots()[slot];
+    if (kept.source != rows.first || kept.keys != keys.keys) {
+        float* const dst = part(plan_.worker.pairs) + slot * plan_.value_pair_floats();
+        kept = {
+            rows.first, keys.keys,
+            kernels_.load_pairs(rows, keys.keys, plan_.columns, ahead_bytes_of(rows) != 0, dst)};
+    }
+    return kept.pairs;
 }
 
 // A key that is left out has weight 0, but its value may be NaN. So its value is not multiplied: in
