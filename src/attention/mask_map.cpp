@@ -57,23 +57,35 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// Stops early: once mixed, a tile stays mixed.
-tile_mask classify_bias(const strided_matrix& tile, std::int64_t rows, std::int64_t keys,
-                        const mask_layout& layout, const attention_kernels& kernels,
-                        float& highest) {
-    constexpr std::int64_t some_rows = 4;
-    number_range seen;
-    tile_mask state = tile_mask::kept;
-    strided_matrix next = tile;
-    for (std::int64_t r = 0; r < rows; r += some_rows, next.first += some_rows * tile.row_bytes) {
-        if (state == tile_mask::mixed && !layout.bounds_mixed) break;
-        kernels.update_range(next, std::min(some_rows, rows - r), keys, seen);
-        state = state_of(seen, tile.type);
-    }
-    highest = seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;
+// Tiles whose biases are read together, a few rows at a time: longer runs of a row are read faster.
+constexpr std::int64_t tiles_at_once = 16;
+
+float highest_of(const number_range& seen, tile_mask state, const mask_layout& layout) {
     if (state == tile_mask::mixed && !layout.bounds_mixed)
-        highest = std::numeric_limits<float>::infinity();
-    return state;
+        return std::numeric_limits<float>::infinity();
+    return seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;
+}
+
+// Classifies up to tiles_at_once tiles, of `keys` keys in all. Stops early: once mixed, a tile
+// stays mixed.
+void classify_biases(const strided_matrix& bias, std::int64_t rows, std::int64_t keys,
+                     const mask_layout& layout, const attention_kernels& kernels, tile_mask* tiles,
+                     float* highest) {
+    constexpr std::int64_t some_rows = 4;
+    number_range seen[tiles_at_once];
+    const std::int64_t count = (keys + layout.tile_keys - 1) / layout.tile_keys;
+    std::fill_n(tiles, count, tile_mask::kept);
+    for (std::int64_t r = 0; r < rows; r += some_rows)
+        for (std::int64_t t = 0; t < count; ++t) {
+            if (tiles[t] == tile_mask::mixed && !layout.bounds_mixed) continue;
+            const std::int64_t first_key = t * layout.tile_keys;
+            strided_matrix part = bias;
+            part.first += r * bias.row_bytes + first_key * bias.column_bytes;
+            kernels.update_range(part, std::min(some_rows, rows - r),
+                                 std::min(layout.tile_keys, keys - first_key), seen[t]);
+            tiles[t] = state_of(seen[t], bias.type);
+        }
+    for (std::int64_t t = 0; t < count; ++t) highest[t] = highest_of(seen[t], tiles[t], layout);
 }
 
 } // namespace
@@ -113,15 +125,18 @@ void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, c
                                 first_row * layout.row_bytes;
     auto* const first_byte = static_cast<std::byte*>(const_cast<void*>(mask)) + offset;
     const auto part_begin = [&](std::int64_t p) { return layout.key_tiles * p / part.parts; };
-    for (std::int64_t t = part_begin(part.number); t < part_begin(part.number + 1); ++t) {
+    const std::int64_t last = part_begin(part.number + 1);
+    const std::int64_t step = layout.is_bias() ? tiles_at_once : 1;
+    for (std::int64_t t = part_begin(part.number); t < last; t += step) {
         const std::int64_t first_key = t * layout.tile_keys;
-        const std::int64_t keys = std::min(layout.tile_keys, layout.keys - first_key);
-        std::byte* const tile = first_byte + first_key * layout.key_bytes;
-        tiles[t] =
-            layout.is_bias()
-                ? classify_bias({tile, type_of(layout.kind), layout.row_bytes, layout.key_bytes},
-                                rows, keys, layout, kernels, highest[t])
-                : classify_conds(reinterpret_cast<const std::uint8_t*>(tile), rows, keys, layout);
+        const std::int64_t end = std::min(layout.keys, std::min(last, t + step) * layout.tile_keys);
+        std::byte* const first = first_byte + first_key * layout.key_bytes;
+        if (layout.is_bias())
+            classify_biases({first, type_of(layout.kind), layout.row_bytes, layout.key_bytes}, rows,
+                            end - first_key, layout, kernels, tiles + t, highest + t);
+        else
+            tiles[t] = classify_conds(reinterpret_cast<const std::uint8_t*>(first), rows,
+                                      end - first_key, layout);
     }
 }
 

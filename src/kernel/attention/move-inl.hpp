@@ -117,12 +117,21 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_byte
     }
 }
 
-HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
-                                 std::int64_t columns, float* dst) {
+// Prefetches the elements that follow in each row.
+HWY_INLINE void prefetch_next_columns(const strided_matrix& src, std::int64_t row_count,
+                                      std::int64_t columns) {
+    const std::int64_t bytes = columns * src.column_bytes;
+    if (src.column_bytes != bytes_of(src.type)) return;
+    for (std::int64_t r = 0; r < row_count; ++r)
+        prefetch_row(src.first + r * src.row_bytes + bytes, bytes);
+}
+
+HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t row_count,
+                                      std::int64_t columns, std::int64_t ahead_bytes, float* dst) {
     const std::byte* row = src.first;
-    const std::int64_t bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
+    const std::int64_t bytes = ahead_bytes == 0 ? 0 : columns * bytes_of(src.type);
     for (std::int64_t r = 0; r < row_count; ++r, row += src.row_bytes, dst += columns) {
-        prefetch_row(row + row_count * src.row_bytes, bytes); // of the next tile
+        prefetch_row(row + ahead_bytes, bytes);
         if (src.type == elem_type::f32)
             load_row<elem_type::f32>(row, src.column_bytes, columns, dst);
         else if (src.type == elem_type::bf16)
@@ -130,6 +139,12 @@ HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_cou
         else
             load_row<elem_type::f16>(row, src.column_bytes, columns, dst);
     }
+}
+
+HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
+                                 std::int64_t columns, float* dst) {
+    const bool has_next_tile = row_count > 1;
+    convert_rows(src, row_count, columns, has_next_tile ? row_count * src.row_bytes : 0, dst);
 }
 
 // Interleaves rows r and r + 1; a last row may be single. For any 16-bit type and alignment.
@@ -199,10 +214,11 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
     if (queries < panel)
         std::memset(dst, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
     auto* const bytes = reinterpret_cast<std::byte*>(dst);
+    prefetch_next_columns(src, queries, columns); // of a bias
     if (is_dense_f32(src)) {
         transpose_matrix<4>(src.first, src.row_bytes, queries, columns, bytes, panel * float_bytes);
     } else {
-        rows_as_f32(src, queries, columns, scratch);
+        convert_rows(src, queries, columns, 0, scratch);
         transpose_matrix<4>(reinterpret_cast<const std::byte*>(scratch), columns * float_bytes,
                             queries, columns, bytes, panel * float_bytes);
     }
@@ -221,6 +237,16 @@ HWY_ATTR void panel_load_conds(const strided_matrix& src, std::int64_t queries, 
             dst[key * panel + q] = src.first[q * src.row_bytes + key * src.column_bytes];
 }
 
+// Calls visit(vector) with whole vectors of a contiguous row. Returns the elements that it visited.
+template <elem_type Type, class Visit>
+HWY_ATTR HWY_INLINE std::int64_t visit_vectors(const std::byte* row, std::int64_t columns,
+                                               const Visit& visit) {
+    std::int64_t first = 0;
+    for (; first + f32_lanes() <= columns; first += f32_lanes())
+        visit(load_elements<Type>(row + first * bytes_of(Type)));
+    return first;
+}
+
 // Calls visit(vector) with a row's elements as f32. Lanes past the last element hold `*padding`, or
 // if that is null an element of the row.
 template <class Visit>
@@ -231,9 +257,12 @@ HWY_ATTR HWY_INLINE void visit_row(const strided_matrix& src, std::int64_t row,
     strided_matrix part = src;
     part.first += row * src.row_bytes;
     std::int64_t first = 0;
-    if (is_dense_f32(src))
-        for (; first + lanes <= columns; first += lanes)
-            visit(load_elements<elem_type::f32>(part.first + first * bytes_of(elem_type::f32)));
+    if (src.column_bytes == bytes_of(src.type))
+        first = src.type == elem_type::f32
+                    ? visit_vectors<elem_type::f32>(part.first, columns, visit)
+                : src.type == elem_type::bf16
+                    ? visit_vectors<elem_type::bf16>(part.first, columns, visit)
+                    : visit_vectors<elem_type::f16>(part.first, columns, visit);
     part.first += first * src.column_bytes;
     float values[row_block_elems];
     for (; first < columns; first += row_block_elems) {
