@@ -103,8 +103,7 @@ std::string reason_attention_not_faster(const block_match& match,
     if (has_bias_by_head(match, inputs)) return "each head has its own bias";
     if (!gain.holds(scores_of(*match.block.attention, inputs).value_or(gain.least)))
         return "it is small";
-    if (may_be_slower_than_bf16(match, options)) return "OpenVINO may compute in bf16";
-    return has_matrix_products(native_cpu()) ? "not measured on a CPU with AMX" : "";
+    return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }
 
 // Why Maskwise cannot run a block; empty if it can. A cache in states shifts the causal boundary in

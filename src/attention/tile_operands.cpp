@@ -64,7 +64,8 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
     : plan_(plan), addresses_(addresses), numbers_(numbers), maps_(maps), kernels_(*plan.products),
       scratch_(scratch), query_factor_(1),
       spans_(plan, addresses.rules, numbers.causal_offset, scratch) {
-    if (plan.weights_in_pairs) std::fill_n(value_slots(), plan.value_slots, value_pairs{});
+    for (const tile_copies& copies : {plan.worker.key_copies, plan.worker.value_copies})
+        std::fill_n(records_of(copies), copies.slots, tile_copy{});
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
@@ -150,24 +151,24 @@ strided_matrix tile_operands::matrix(const head_operand& operand, const void* ba
 }
 
 strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t count,
-                                     std::int64_t columns, std::int64_t part_offset) const {
-    kernels_.load_rows(rows, count, columns, part(part_offset));
-    return {bytes_at(part(part_offset)), elem_type::f32, columns * float_bytes, float_bytes};
+                                     std::int64_t columns, float* dst) const {
+    kernels_.load_rows(rows, count, columns, dst);
+    return {bytes_at(dst), elem_type::f32, columns * float_bytes, float_bytes};
 }
 
-// f32, or pairs of bf16. Pairs are in place already unless keys are transposed.
+// f32, or pairs of bf16.
 strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();
-    strided_matrix rows = matrix(plan_.key, addresses_.key, keys.first);
-    if (plan_.key_is_transposed && plan_.in_pairs)
-        return transposed(kernels_.load_pairs(transposed(rows), plan_.depth, keys.keys, false,
-                                              part(plan_.worker.keys)));
-    if (plan_.key_is_transposed && plan_.converts_key)
-        return transposed(floats(transposed(rows), plan_.depth, keys.keys, plan_.worker.keys));
-    if (!plan_.in_pairs && plan_.converts_key)
-        return floats(rows, keys.keys, plan_.depth, plan_.worker.keys);
-    return plan_.in_pairs ? as_pairs(rows) : rows;
+    const strided_matrix rows = matrix(plan_.key, addresses_.key, keys.first);
+    if (!plan_.copies_key()) return plan_.in_pairs ? as_pairs(rows) : rows;
+    return kept_copy(plan_.worker.key_copies, keys, rows, [&](float* dst) {
+        if (!plan_.key_is_transposed) return floats(rows, keys.keys, plan_.depth, dst);
+        const strided_matrix turned = transposed(rows);
+        return transposed(plan_.in_pairs
+                              ? kernels_.load_pairs(turned, plan_.depth, keys.keys, false, dst)
+                              : floats(turned, plan_.depth, keys.keys, dst));
+    });
 }
 
 void tile_operands::load_queries() {

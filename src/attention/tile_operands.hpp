@@ -110,13 +110,22 @@ public:
     std::int64_t computed_tiles() const { return computed_tiles_; }
 
 private:
-    value_pairs* value_slots() const {
-        return reinterpret_cast<value_pairs*>(part(plan_.worker.value_slots));
+    tile_copy* records_of(const tile_copies& copies) const {
+        return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    strided_matrix pairs_of_values(const key_tile& keys, const strided_matrix& rows) const;
-    // Copies rows of a tile as dense f32 into the part at `part_offset`.
+    // The copy of a tile. copy(dst) is called if the worker does not have it.
+    template <class Copy>
+    strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
+                             const strided_matrix& rows, const Copy& copy) const {
+        const std::int64_t slot = keys.number % copies.slots;
+        tile_copy& kept = records_of(copies)[slot];
+        if (kept.source != rows.first || kept.keys != keys.keys)
+            kept = {rows.first, keys.keys, copy(part(copies.first + slot * copies.tile_floats))};
+        return kept.rows;
+    }
+    // Copies rows of a tile as dense f32.
     strided_matrix floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
-                          std::int64_t part_offset) const;
+                          float* dst) const;
     // The first tile of a slice.
     std::int64_t first_of(const tile_range& all, std::int64_t part) const;
     float key_norm(const key_tile& keys) const;

@@ -14,6 +14,8 @@ namespace {
 
 // Larger tiles were not faster, and they follow a mask less closely.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
+// The keys or values of a head that a worker copies should fit L2.
+constexpr std::int64_t most_copied_floats = 1 << 18; // speed
 // Retained scores should fit L2.
 constexpr std::int64_t most_retained_scores = 1 << 16;
 
@@ -109,6 +111,14 @@ bool takes_few(const tile_plan& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
+// Whether a head's rows of f32 are apart, as those of one of several heads are. Every row tile
+// reads them, but they share so few sets of a cache that they do not stay in it. A copy does.
+bool is_scattered(const tile_plan& plan, const head_operand& operand) {
+    return operand.type == elem_type::f32 && plan.rows > most_tile_rows && plan.keys > 0 &&
+           operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
+           operand.column_count <= most_copied_floats / plan.keys;
+}
+
 void choose_products(tile_plan& plan, const plan_limits& limits) {
     const kernel_table& table = *plan.kernels;
     const attention_kernels& few =
@@ -118,8 +128,10 @@ void choose_products(tile_plan& plan, const plan_limits& limits) {
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step =
         plan.key_is_transposed ? plan.key.row_bytes : plan.key.column_bytes;
-    plan.converts_key = !is_taken(plan, plan.key, key_step);
-    plan.converts_value = !is_taken(plan, plan.value, plan.value.column_bytes);
+    plan.converts_key = !is_taken(plan, plan.key, key_step) ||
+                        (!plan.key_is_transposed && is_scattered(plan, plan.key));
+    plan.converts_value =
+        !is_taken(plan, plan.value, plan.value.column_bytes) || is_scattered(plan, plan.value);
 }
 
 // Whether each head's rows directly follow those of the previous head.
@@ -211,13 +223,17 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// Pairs are kept if several row tiles use them, as many as half of L2 holds.
-void choose_value_slots(tile_plan& plan) {
-    constexpr std::int64_t most_bytes = 1 << 20; // speed
-    const bool is_used_again = plan.row_tiles() > 1 || plan.value.shared_by > 1;
-    if (!is_used_again || plan.columns == 0 || plan.keys == 0) return;
-    const std::int64_t tile_bytes = plan.value_pair_floats() * bytes_of(elem_type::f32);
-    plan.value_slots = std::clamp<std::int64_t>(most_bytes / tile_bytes, 1, plan.key_tiles());
+// One tile, or all that several row tiles use, as far as L2 holds them.
+tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
+                           std::int64_t tile_floats, worker_layout& layout) {
+    const bool is_used_again = plan.row_tiles() > 1 || operand.shared_by > 1;
+    tile_copies copies{.slots = 1, .tile_floats = tile_floats};
+    if (is_used_again && tile_floats > 0)
+        copies.slots = std::clamp<std::int64_t>(most_copied_floats / tile_floats, 1,
+                                                std::max<std::int64_t>(1, plan.key_tiles()));
+    copies.first = add_part(layout, copies.slots * tile_floats);
+    copies.records = add_part(layout, copies.slots * floats_of<tile_copy>);
+    return copies;
 }
 
 worker_layout lay_out_worker(const tile_plan& plan) {
@@ -232,13 +248,14 @@ worker_layout lay_out_worker(const tile_plan& plan) {
     layout.factor = add_part(layout, plan.tile_rows);
     if (plan.by_operators())
         layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
-    if (plan.converts_key && (!plan.in_pairs || plan.key_is_transposed))
-        layout.keys = add_part(layout, plan.tile_keys * plan.depth);
-    if (!plan.has_float_values()) layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    if (plan.weights_in_pairs) {
-        layout.pairs = add_part(layout, plan.value_slots * plan.value_pair_floats());
-        layout.value_slots = add_part(layout, plan.value_slots * floats_of<value_pairs>);
-    }
+    if (plan.copies_key())
+        layout.key_copies =
+            lay_out_copies(plan, plan.key, plan.tile_keys * plan.depth_steps(), layout);
+    const std::int64_t value_rows = plan.weights_in_pairs ? plan.tile_keys / 2 : plan.tile_keys;
+    if (plan.copies_value())
+        layout.value_copies = lay_out_copies(plan, plan.value, value_rows * plan.columns, layout);
+    if (plan.weights_in_pairs || !(plan.has_float_values() || plan.converts_value))
+        layout.values = add_part(layout, plan.tile_keys * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)
@@ -319,7 +336,6 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     choose_products(*plan, limits);
     choose_tiles(*plan);
     lay_out_masks(*plan);
-    choose_value_slots(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;
 }

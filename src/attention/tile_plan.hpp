@@ -31,18 +31,27 @@ struct head_operand {
     }
 };
 
-// The pairs of a tile of values.
-struct value_pairs {
-    const std::byte* source = nullptr; // first value in client memory
+// A copy of a tile of keys or values, as products take it.
+struct tile_copy {
+    const std::byte* source = nullptr; // first element in client memory
     std::int64_t keys = 0;
-    strided_matrix pairs;
+    strided_matrix rows;
+};
+
+// Copies that a worker keeps, because the row tiles of a head use the same keys and values. Offsets
+// and sizes in floats.
+struct tile_copies {
+    std::int64_t slots = 0, tile_floats = 0;
+    std::int64_t first = 0;   // tile_floats for each slot
+    std::int64_t records = 0; // a tile_copy for each slot
 };
 
 // The parts of a worker's scratch: offsets in floats. Each part begins on a cache line.
 struct worker_layout {
-    std::int64_t queries = 0, state = 0, scores = 0, factor = 0, keys = 0, values = 0, pairs = 0,
-                 value_slots = 0, bias = 0, conds = 0, sums = 0, tiles = 0, work = 0, spans = 0,
-                 summaries = 0, panel_spans = 0, mask = 0, floats = 0; // `floats` is the total
+    std::int64_t queries = 0, state = 0, scores = 0, factor = 0, values = 0, bias = 0, conds = 0,
+                 sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0, panel_spans = 0, mask = 0,
+                 floats = 0; // `floats` is the total
+    tile_copies key_copies, value_copies;
 };
 
 // The numbers of an execution. The default is those of the description.
@@ -73,10 +82,9 @@ struct tile_plan {
     // may have fewer.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_transposed = false; // consecutive keys are adjacent, not the elements of a key
-    bool converts_key = false, converts_value = false; // to dense f32, a tile at a time
+    bool converts_key = false, converts_value = false; // copied as dense f32, a tile at a time
     // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
     bool in_pairs = false, weights_in_pairs = false;
-    std::int64_t value_slots = 1; // tiles whose value pairs a worker keeps
     elem_type weights_type = elem_type::f32;
     // Norms of queries and keys bound the scores, so that tiles with a low bias may be skipped.
     bool bounds_scores = false;
@@ -95,11 +103,11 @@ struct tile_plan {
     std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
     // With many keys per query, memory is slower than products, so keys and values are prefetched.
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
-    bool has_float_values() const {
-        return value.type == elem_type::f32 && value.column_bytes == bytes_of(elem_type::f32);
-    }
-    std::int64_t value_pair_floats() const { return (tile_keys + 1) / 2 * columns; }
+    bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
+    // Pairs of keys are in place unless keys are transposed.
+    bool copies_key() const { return converts_key && (!in_pairs || key_is_transposed); }
+    bool copies_value() const { return converts_value || weights_in_pairs; }
     // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }

@@ -9,29 +9,19 @@
 namespace maskwise {
 
 strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
+    if (plan_.converts_value && !plan_.weights_in_pairs) return values_of(keys);
     const strided_matrix rows = matrix(plan_.value, addresses_.value, keys.first);
     if (plan_.has_float_values()) return rows;
-    return floats(rows, keys.keys, plan_.columns, plan_.worker.values);
+    return floats(rows, keys.keys, plan_.columns, part(plan_.worker.values));
 }
 
 strided_matrix tile_operands::values_of(const key_tile& keys) const {
-    if (plan_.converts_value && !plan_.weights_in_pairs) return floats_of_values(keys);
     const strided_matrix rows = matrix(plan_.value, addresses_.value, keys.first);
-    return plan_.weights_in_pairs ? pairs_of_values(keys, rows) : rows;
-}
-
-// The row tiles of a head use the same values, so their pairs are kept.
-strided_matrix tile_operands::pairs_of_values(const key_tile& keys,
-                                              const strided_matrix& rows) const {
-    const std::int64_t slot = keys.number % plan_.value_slots;
-    value_pairs& kept = value_slots()[slot];
-    if (kept.source != rows.first || kept.keys != keys.keys) {
-        float* const dst = part(plan_.worker.pairs) + slot * plan_.value_pair_floats();
-        kept = {
-            rows.first, keys.keys,
-            kernels_.load_pairs(rows, keys.keys, plan_.columns, ahead_bytes_of(rows) != 0, dst)};
-    }
-    return kept.pairs;
+    if (!plan_.copies_value()) return rows;
+    return kept_copy(plan_.worker.value_copies, keys, rows, [&](float* dst) {
+        if (!plan_.weights_in_pairs) return floats(rows, keys.keys, plan_.columns, dst);
+        return kernels_.load_pairs(rows, keys.keys, plan_.columns, ahead_bytes_of(rows) != 0, dst);
+    });
 }
 
 // A key that is left out has weight 0, but its value may be NaN. So its value is not multiplied: in
