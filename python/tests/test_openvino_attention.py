@@ -110,8 +110,8 @@ def types_of(compiled: Any) -> list[str]:
 @pytest.mark.parametrize("hint", ["bf16", "f16"])  # OpenVINO makes bf16 of f16 on many CPUs
 @pytest.mark.parametrize("precision", ["bf16", None])
 def test_it_computes_in_what_it_is_told_to(precision: str, hint: str, opens: bool) -> None:
-    """Else in the model's types, or in f16 like the plugin. Either is as near to the exact result as
-    OpenVINO, unless that computes in f16 and Maskwise was told bf16."""
+    """Else in the model's types, or in f16 like the plugin. Either is as near to the exact result
+    as OpenVINO, unless that computes in f16 and Maskwise was told bf16."""
     capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if "BF16" not in capabilities:
         pytest.skip("the CPU plugin has no bf16 here")
@@ -142,8 +142,8 @@ def test_of_f32_only_what_is_causal_is_taken_where_openvino_may_compute_in_bf16(
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
 @pytest.mark.parametrize("element", [ov.Type.f16, ov.Type.bf16], ids=str)
 def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
-    """The plugin converts types that it does not compute in. Inputs are numbers of bf16, because its
-    conversions cut off bits on some CPUs."""
+    """The plugin converts types that it does not compute in. Inputs are numbers of bf16, because
+    its conversions cut off bits on some CPUs."""
     made = Attention(rows=130, keys=130, opens=opens, element=element)
     inputs = [ops.parameter(open_shape(made.shape_of(n), opens), ov.Type.f32) for n in "qkv"]
     attention = ops.scaled_dot_product_attention(*(ops.convert(one, element) for one in inputs))
