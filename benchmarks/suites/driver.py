@@ -189,7 +189,7 @@ class Suite:
         for turn in range(turns):
             taken = {}
             for name in sides[:: 1 if turn % 2 == 0 else -1]:
-                taken[name] = min(self.clients[name].samples(SAMPLES, self.turn_ms))
+                taken[name] = statistics.median(self.clients[name].samples(SAMPLES, self.turn_ms))
             yield taken["onednn"] / taken["maskwise"]
 
     def close(self) -> None:
