@@ -63,6 +63,8 @@ EVERY = (
     Table((README, "docs/attention.md"), "masks", MASKS),
     Table((README,), "kept", MASKS, "masks", drawn=True),
     Table(("docs/fusion.md",), "attention", ATTENTION),
+    Table(("docs/attention.md",), "gradients", "scripts/bench gradients"),
+    Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
     Table((HOST,), "onnxruntime_models", "scripts/bench onnxruntime --models"),

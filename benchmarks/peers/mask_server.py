@@ -24,7 +24,8 @@ class Peer(mask_problem.Peer):
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self.threads = torch.get_num_threads()
-        for file in ("vllm/_C_AVX512.abi3.so", "zentorch/libzentorch.so"):
+        vllm = "_C" if torch.cpu._is_amx_tile_supported() else "_C_AVX512"
+        for file in (f"vllm/{vllm}.abi3.so", "zentorch/libzentorch.so"):
             torch.ops.load_library(Path(sysconfig.get_path("purelib")) / file)
 
     def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
