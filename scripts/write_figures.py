@@ -67,7 +67,6 @@ EVERY = (
     Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
-    Table((HOST,), "onnxruntime_models", "scripts/bench onnxruntime --models"),
     Table((OPENVINO,), "openvino", "scripts/bench openvino"),
     Table((OPENVINO,), "openvino_models", "scripts/bench openvino --models"),
     Table((TORCH,), "transformers", MODELS),
@@ -97,9 +96,6 @@ PARTS = {
             "f32, causal",
             "f32, 1024x1024, x transposed",
         )
-    ),
-    "onnxruntime_models": Part(
-        tuple(f"{model}-torchscript" for model in ("gpt2", "distilbert", "t5_decoder", "deberta"))
     ),
     "openvino": Part(
         (
