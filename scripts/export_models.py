@@ -152,7 +152,8 @@ def by_dynamo(
         dynamic_shapes=dims,
         verbose=False,
     )
-    return program.model_proto
+    proto: onnx.ModelProto = program.model_proto
+    return proto
 
 
 def export(name: str, exporter: str, is_full: bool) -> str:
