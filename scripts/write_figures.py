@@ -141,13 +141,21 @@ PARTS = {
             "attention 12x1024x64",
         )
     ),
-    "masks": Part(
+    "gradients": Part(
         (
             "no mask",
+            "causal | 1x12x1024x64 | bfloat16",
+            "local 128 (ModernBERT) | 1x12x4096x64 | bfloat16",
+            "packed documents | 1x12x2048x64 | float32",
+            "training step, ModernBERT-base, 6 layers | 1 x 4096 words",
+        )
+    ),
+    "masks": Part(
+        (
+            "no mask | 1x12x1024x64 | 1 | bf16",
             "causal | 1x12x1024x64 | 0.50 | bf16",
+            "causal, grouped | 1x32/8x1024x128 | 0.50 | bf16",
             "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
-            "packed documents | 1x12x2048x64 | 0.37 | f32",
-            "decode | 1x32/8x1x4096x128 | 0.98 | bf16",
             "ALiBi | 1x8x4096x64 | 1 | bf16",
         )
     ),

@@ -15,6 +15,7 @@ from mask_problem import Problem
 from mask_torch import read, tensor
 
 BLOCK = 128  # keys in a block of vLLM's cache
+HAS_AMX = torch.cpu._is_amx_tile_supported()
 
 
 class Peer(mask_problem.Peer):
@@ -24,8 +25,8 @@ class Peer(mask_problem.Peer):
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self.threads = torch.get_num_threads()
-        vllm = "_C" if torch.cpu._is_amx_tile_supported() else "_C_AVX512"
-        for file in (f"vllm/{vllm}.abi3.so", "zentorch/libzentorch.so"):
+        library = "_C" if HAS_AMX else "_C_AVX512"
+        for file in (f"vllm/{library}.abi3.so", "zentorch/libzentorch.so"):
             torch.ops.load_library(Path(sysconfig.get_path("purelib")) / file)
 
     def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
@@ -87,7 +88,7 @@ def sequences_of(of: Problem) -> Sequences | None:
 def vllm(of: Problem, operands: list[torch.Tensor], sequences: Sequences) -> Form:
     query, key, value = (one.transpose(1, 2).flatten(0, 1).contiguous() for one in operands)
     (_, heads, depth), key_heads = query.shape, key.shape[1]
-    isa = "amx" if torch.cpu._is_amx_tile_supported() and of.dtype == "bf16" else "vec"
+    isa = "amx" if HAS_AMX and of.dtype == "bf16" else "vec"
     blocks = [-(-keys // BLOCK) for keys in sequences.keys]
     table = torch.zeros(len(blocks), max(blocks), dtype=torch.int32)
     slots = torch.arange(sum(blocks) * BLOCK).split([count * BLOCK for count in blocks])

@@ -254,7 +254,7 @@ worker_layout lay_out_worker(const tile_plan& plan) {
     const std::int64_t value_rows = plan.weights_in_pairs ? plan.tile_keys / 2 : plan.tile_keys;
     if (plan.copies_value())
         layout.value_copies = lay_out_copies(plan, plan.value, value_rows * plan.columns, layout);
-    if (plan.weights_in_pairs || !(plan.has_float_values() || plan.converts_value))
+    if (!plan.has_float_values() && !plan.copies_value_as_floats())
         layout.values = add_part(layout, plan.tile_keys * plan.columns);
     if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);

@@ -108,6 +108,7 @@ struct tile_plan {
     // Pairs of keys are in place unless keys are transposed.
     bool copies_key() const { return converts_key && (!in_pairs || key_is_transposed); }
     bool copies_value() const { return converts_value || weights_in_pairs; }
+    bool copies_value_as_floats() const { return converts_value && !weights_in_pairs; }
     // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
     bool by_operators() const { return desc.order == attention_order::operators; }

@@ -9,7 +9,7 @@
 namespace maskwise {
 
 strided_matrix tile_operands::floats_of_values(const key_tile& keys) const {
-    if (plan_.converts_value && !plan_.weights_in_pairs) return values_of(keys);
+    if (plan_.copies_value_as_floats()) return values_of(keys);
     const strided_matrix rows = matrix(plan_.value, addresses_.value, keys.first);
     if (plan_.has_float_values()) return rows;
     return floats(rows, keys.keys, plan_.columns, part(plan_.worker.values));

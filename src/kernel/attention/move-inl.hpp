@@ -90,6 +90,11 @@ HWY_INLINE void prefetch_row(const std::byte* first, std::int64_t bytes) {
     for (std::int64_t i = 0; i < bytes; i += line_bytes) __builtin_prefetch(first + i);
 }
 
+HWY_INLINE void prefetch_rows(const std::byte* first, std::int64_t row_bytes, std::int64_t count,
+                              std::int64_t bytes) {
+    for (std::int64_t r = 0; r < count; ++r) prefetch_row(first + r * row_bytes, bytes);
+}
+
 // Loads contiguous elements. The tail is read exactly.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* src, std::int64_t elems, float* dst) {
@@ -117,21 +122,13 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_byte
     }
 }
 
-// Prefetches the elements that follow in each row.
-HWY_INLINE void prefetch_next_columns(const strided_matrix& src, std::int64_t row_count,
-                                      std::int64_t columns) {
-    const std::int64_t bytes = columns * src.column_bytes;
-    if (src.column_bytes != bytes_of(src.type)) return;
-    for (std::int64_t r = 0; r < row_count; ++r)
-        prefetch_row(src.first + r * src.row_bytes + bytes, bytes);
-}
-
+// While it converts a row, prefetches `next_bytes` that begin `ahead_bytes` after it.
 HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t row_count,
-                                      std::int64_t columns, std::int64_t ahead_bytes, float* dst) {
+                                      std::int64_t columns, std::int64_t ahead_bytes,
+                                      std::int64_t next_bytes, float* dst) {
     const std::byte* row = src.first;
-    const std::int64_t bytes = ahead_bytes == 0 ? 0 : columns * bytes_of(src.type);
     for (std::int64_t r = 0; r < row_count; ++r, row += src.row_bytes, dst += columns) {
-        prefetch_row(row + ahead_bytes, bytes);
+        prefetch_row(row + ahead_bytes, next_bytes);
         if (src.type == elem_type::f32)
             load_row<elem_type::f32>(row, src.column_bytes, columns, dst);
         else if (src.type == elem_type::bf16)
@@ -141,10 +138,11 @@ HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t ro
     }
 }
 
+// Several rows are a tile of keys or values, and the next tile follows it.
 HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
                                  std::int64_t columns, float* dst) {
-    const bool has_next_tile = row_count > 1;
-    convert_rows(src, row_count, columns, has_next_tile ? row_count * src.row_bytes : 0, dst);
+    const std::int64_t next_bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
+    convert_rows(src, row_count, columns, row_count * src.row_bytes, next_bytes, dst);
 }
 
 // Interleaves rows r and r + 1; a last row may be single. For any 16-bit type and alignment.
@@ -214,11 +212,13 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
     if (queries < panel)
         std::memset(dst, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
     auto* const bytes = reinterpret_cast<std::byte*>(dst);
-    prefetch_next_columns(src, queries, columns); // of a bias
+    const std::int64_t row_part = columns * bytes_of(src.type);
+    if (src.column_bytes == bytes_of(src.type)) // the next tile of a bias follows in its rows
+        prefetch_rows(src.first + row_part, src.row_bytes, queries, row_part);
     if (is_dense_f32(src)) {
         transpose_matrix<4>(src.first, src.row_bytes, queries, columns, bytes, panel * float_bytes);
     } else {
-        convert_rows(src, queries, columns, 0, scratch);
+        convert_rows(src, queries, columns, 0, 0, scratch);
         transpose_matrix<4>(reinterpret_cast<const std::byte*>(scratch), columns * float_bytes,
                             queries, columns, bytes, panel * float_bytes);
     }

@@ -143,9 +143,9 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void prefetch_next_tile(const panel_product& pr
     const std::int64_t rows = has_rows ? product.rows : product.steps;
     const std::int64_t row_bytes = has_rows ? product.row_bytes : product.step_bytes;
     const std::int64_t bytes = width * (has_rows ? product.steps : product.rows);
-    const std::byte* const next = product.a + product.ahead_bytes;
-    for (std::int64_t r = rows * first / product.rows; r < rows * last / product.rows; ++r)
-        prefetch_row(next + r * row_bytes, bytes);
+    const std::int64_t begin = rows * first / product.rows, end = rows * last / product.rows;
+    prefetch_rows(product.a + product.ahead_bytes + begin * row_bytes, row_bytes, end - begin,
+                  bytes);
 }
 
 template <class Product, int Rows, int Vectors>

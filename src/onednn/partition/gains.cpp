@@ -53,7 +53,6 @@ bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::r
     });
 }
 
-// Then only attention that Maskwise computes by AMX, too, is faster than oneDNN's in 16 bits.
 bool onednn_has_amx() {
     return onednn_has_matrix_products(native_cpu(),
                                       read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
@@ -69,6 +68,8 @@ std::string reason_against_rows(const row_region& region) {
     return {};
 }
 
+// Where oneDNN computes 16 bits by AMX, only attention that Maskwise also computes by AMX is
+// faster.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
     if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx() && !plan.multiplies_by_tiles())
