@@ -71,16 +71,16 @@ class Case:
 
 def source_inputs() -> Path | None:
     """oneDNN's case files, of a clone or of a build that names its source."""
-    given = os.environ.get("MASKWISE_ONEDNN_SOURCE")
-    if not given:
+    source = os.environ.get("MASKWISE_ONEDNN_SOURCE")
+    if not source:
         return None
-    cache = Path(given) / "CMakeCache.txt"
+    cache = Path(source) / "CMakeCache.txt"
     home = (
         re.search(r"^CMAKE_HOME_DIRECTORY\S*=(.+)$", cache.read_text(), re.M)
         if cache.exists()
         else None
     )
-    inputs = Path(home[1] if home else given) / "tests/benchdnn/inputs/graph"
+    inputs = Path(home[1] if home else source) / "tests/benchdnn/inputs/graph"
     if not inputs.is_dir():
         raise SystemExit(f"MASKWISE_ONEDNN_SOURCE: no folder {inputs}")
     return inputs

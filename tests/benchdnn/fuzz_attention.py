@@ -7,7 +7,8 @@ tests/fuzz/fuzz_graph_chains.cpp draws layouts, with wider bounds. A seed and a 
 the same graph. Errors may be at most 80 % of the tolerance, and a minimum share of the graphs must
 be Maskwise's. oneDNN alone runs the same graphs. A wrong tensor of Maskwise's is excused if
 oneDNN's is wrong, too, in at most 6 % of the graphs: oneDNN 3.13 rounds a bf16 sum after a MatMul
-once, not twice, and f32 has few bits left next to a fill of -10000. A crash is never excused.
+once, not twice, and f32 has few bits left next to a fill of -10000. The development version of 3.14 also ends the process on some sums before a Select.
+A crash of Maskwise's is never excused.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWANCE = 0.8
 LEAST_CLAIMED = 0.3
 MOST_WRONG_ALONE = 0.06  # share of the graphs
+WRONG = ("FAILED", "ABORTED")
 
 Tensor = dict[str, Any]
 
@@ -212,7 +214,8 @@ def fault_of(plugin: Result, alone: Result) -> str:
             return f"{plugin['allowance_used']:.2f} of what the check allows"
     elif plugin["state"] != "FAILED" or not set() < wrong <= wrong_alone:
         return f"{plugin['state']} {plugin['reason']}, alone {alone['state']} {alone['reason']}"
-    return "" if alone["state"] in ("PASSED", "FAILED") else f"oneDNN alone: {alone['state']}"
+    is_excused = alone["state"] in ("PASSED", *WRONG)
+    return "" if is_excused else f"oneDNN alone: {alone['state']}"
 
 
 def write_graphs(arguments: argparse.Namespace, folder: Path) -> list[Path]:
@@ -255,7 +258,7 @@ def report(files: list[Path], plugin: Run, alone: Run) -> int:
         elif fault := fault_of(mine, theirs):
             faults.append(f"{file.stem}: {fault}")
     states = Counter(result["state"] for result in alone.results)
-    right, wrong = states["PASSED"], states["FAILED"]
+    right, wrong = states["PASSED"], sum(states[state] for state in WRONG)
     print(
         f"{len(files)} graphs, {lacking} in a type that this CPU lacks, oneDNN alone gets {right} "
         f"right and {wrong} wrong, {plugin.composites} composites"

@@ -42,19 +42,23 @@ owners owners_of(std::span<const abi::partition> partitions) {
     return result;
 }
 
+// Names are any bytes, but JSON is UTF-8: bytes outside ASCII become characters of the same number.
 std::string quoted(std::string_view text) {
     std::string result = "\"";
     for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
         char escaped[8] = {c};
-        if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20)
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+        if (c == '"' || c == '\\' || byte < 0x20 || byte >= 0x7f)
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", unsigned{byte});
         result += escaped;
     }
     return result + '"';
 }
 
-// Infinity, which JSON lacks, as a number that reads back as infinity; a point in every locale.
+// JSON lacks infinity and NaN. Infinity is a number that reads back as infinity, NaN is null. Every
+// locale gets a decimal point.
 std::string number_text(float value) {
+    if (std::isnan(value)) return "null";
     if (std::isinf(value)) return value < 0 ? "-1e39" : "1e39";
     char text[32];
     std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
