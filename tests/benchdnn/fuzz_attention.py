@@ -7,8 +7,8 @@ tests/fuzz/fuzz_graph_chains.cpp draws layouts, with wider bounds. A seed and a 
 the same graph. Errors may be at most 80 % of the tolerance, and a minimum share of the graphs must
 be Maskwise's. oneDNN alone runs the same graphs. A wrong tensor of Maskwise's is excused if
 oneDNN's is wrong, too, in at most 6 % of the graphs: oneDNN 3.13 rounds a bf16 sum after a MatMul
-once, not twice, and f32 has few bits left next to a fill of -10000. The development version of 3.14 also ends the process on some sums before a Select.
-A crash of Maskwise's is never excused.
+once, not twice, and f32 has few bits left next to a fill of -10000. The development version of 3.14
+also ends the process on some sums before a Select. A crash of Maskwise's is never excused.
 """
 
 from __future__ import annotations
