@@ -53,7 +53,8 @@ std::string quoted(std::string_view text) {
     return result + '"';
 }
 
-// Infinity, which JSON lacks, as a number that reads back as infinity; a point in every locale.
+// JSON lacks infinity, so writes a number that reads back as infinity. A decimal point in every
+// locale.
 std::string number_text(float value) {
     if (std::isinf(value)) return value < 0 ? "-1e39" : "1e39";
     char text[32];
@@ -140,7 +141,7 @@ std::string operator_text(const op_record& op, const owners& whose) {
            "],\n  \"outputs\": [" + joined(op.outputs, ",\n   ", tensor_text) + "]}";
 }
 
-// Inputs that no operator makes, or outputs that none reads; each once.
+// Inputs that no operator makes, or outputs that none reads, without repeats.
 std::vector<std::size_t> ports(const op_list& ops, bool of_inputs) {
     std::vector<std::size_t> ids, others;
     for (const auto& op : ops) {
