@@ -20,8 +20,8 @@ inline namespace v1 {
 // Scores are computed again from query, key and the statistics; memory is linear in rows and keys.
 //
 // Masked places pass no gradient to query, key and soft cap. Rows without keys have gradients of 0.
-// Gradients of NaN and infinity: as the attention, keys, values, queries and dst's gradients count
-// only where the mask keeps their places. Results do not depend on the number of threads.
+// NaN and infinity in keys, values, queries and dst's gradient matter only in unmasked places, as
+// in the attention. Results do not depend on the number of threads.
 //
 // If all scores of a row are below -2^17, as with a bias of -1e9 on every key, the statistics of
 // the row have lost the logarithm of the sum. Maskwise then computes the row's weights again.

@@ -18,7 +18,7 @@ struct fusion_match {
     std::string text() const;
 };
 
-// One match per Softmax along the last dimension, in f32 or f16, that has no provider yet.
+// One match per Softmax along the last dimension in f32 or f16 that no provider has claimed.
 std::vector<fusion_match> find_fusions(const model_graph& graph, rounding& exactness);
 
 } // namespace maskwise::ort

@@ -9,7 +9,7 @@
 
 namespace maskwise::ort {
 
-// The node that replaces several.
+// A node that replaces several.
 struct fused_block {
     std::string name; // of the Softmax
     data_type type{};

@@ -48,8 +48,8 @@ graph::logical_tensor tensor_of(const value& value) {
     return tensor;
 }
 
-// Empty unless alpha * 0 keeps the zero: ONNX Runtime passes zeros on, whereas rows, like oneDNN,
-// multiply them.
+// Empty unless alpha * 0 is +0: ONNX Runtime returns zeros unchanged, but rows, like oneDNN,
+// multiply them by alpha.
 std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
     const auto attribute = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
     const float alpha = attribute ? attribute->front() : 0.01F;
@@ -135,7 +135,7 @@ fusion_ops::fusion_ops(const model_graph& model) {
             add(op_of(node, kind), {&node});
 }
 
-// A reader that is no operator here belongs to another provider, or is an If or a Loop.
+// A reader that is not among these operators belongs to another provider, or is an If or a Loop.
 bool fusion_match_policy::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // an outer value, whose readers are unknown
     return value_of(value).is_output ||

@@ -28,7 +28,7 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
-// Operators that ONNX defines the same way are taken. OpenVINO's name is ours with one capital.
+// Operators that OpenVINO and ONNX define alike. OpenVINO's name has one capital letter.
 struct named_kind {
     std::string_view name, onnx;
     op_kind kind;

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind: one sentence with the value and what was expected."""
+"""Error texts for arguments of the wrong kind: one sentence with the value and the expectation."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def packed_call(
 
 
 def _require_ends(mask: Mask, query: Any, key: Any) -> None:
-    """Checks that documents end with the rows and keys, or before."""
+    """Checks that documents do not extend past the rows and keys."""
     documents = mask._rules.documents[0]
     first_row, rows, first_key, keys = documents[-1] if documents else (0, 0, 0, 0)
     ends = (("rows", first_row + rows, len(query)), ("keys", first_key + keys, len(key)))

@@ -61,7 +61,7 @@ def _widened(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _rounded(value: Any) -> NDArray[Any]:
-    """To the nearest, by way of float32, as torch does."""
+    """Rounds to nearest, via float32, as torch does."""
     with np.errstate(over="ignore"):
         bits = np.asarray(value, np.float32).view(np.uint32)
     is_nan = bits << 1 > 0xFF000000

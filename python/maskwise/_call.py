@@ -1,4 +1,4 @@
-"""One call of attention: a single object from every entry to the core."""
+"""A call of attention: every entry passes one object to the core."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AttentionCall(NamedTuple):
     explains: bool = False  # counts tiles instead of computing
 
     def changed(self, **fields: Any) -> AttentionCall:
-        """_replace, which torch.compile of torch 2.8 does not trace."""
+        """Like _replace, which torch.compile of torch 2.8 does not trace."""
         before = dict(zip(AttentionCall._fields, self, strict=True))
         return AttentionCall(**{**before, **fields})
 
@@ -54,12 +54,12 @@ OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rule
 
 
 def has_rules(mask: Any) -> bool:
-    """Whether it is a Mask. Its module is imported only by programs that use one."""
+    """Whether `mask` is a Mask. Its module is imported only by programs that use one."""
     return mask is not None and hasattr(type(mask), "_rules")
 
 
 def mask_array(call: AttentionCall) -> Any:
-    """The array of the mask, of a Mask, too."""
+    """The mask's array. A Mask may have none."""
     return call.attn_mask._array if has_rules(call.attn_mask) else call.attn_mask
 
 
@@ -75,7 +75,7 @@ def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> Attention
 
 
 def checked(call: AttentionCall) -> AttentionCall:
-    """The call with its options in their types. Raises TypeError and ValueError for wrong ones."""
+    """Converts the options to their types. Raises TypeError and ValueError."""
     changes: dict[str, Any] = {}
     for name, value in (
         ("is_causal", call.is_causal),

@@ -1,4 +1,4 @@
-"""A package named flash_attn, of maskwise.flash_attn's functions, for programs that import it."""
+"""A package named flash_attn with maskwise.flash_attn's functions, for programs that import it."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME = "flash_attn"
-VERSION = "2.8.3"  # whose names and signatures these are
+VERSION = "2.8.3"  # the release whose names and signatures this package has
 MARK = "__maskwise__"
 
 
@@ -61,7 +61,7 @@ def index_put_first_axis(
 
 
 def _bounds(lengths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """cu_seqlens, and the length of the longest."""
+    """cu_seqlens, and the longest length."""
     lengths = lengths.to(torch.int32)
     longest = int(lengths.max()) if lengths.numel() else 0
     return pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)), longest
@@ -75,9 +75,8 @@ def unpad_input(
     hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
     """Packs (batch, length, ...) without the places that the masks, (batch, length) of 0 and 1,
-    leave out. Returns packed rows, their indices, cu_seqlens, the longest length, and how many
-    places each sequence uses. Places of unused_mask stay, but do not count as used.
-    """
+    exclude. Returns packed rows, their indices, cu_seqlens, the longest length, and the number of
+    used places per sequence. Places of unused_mask stay, but do not count as used."""
     every = attention_mask if unused_mask is None else attention_mask + unused_mask
     cu_seqlens, longest = _bounds(every.sum(-1))
     indices, used = _places(every), attention_mask.sum(-1, dtype=torch.int32)
@@ -141,9 +140,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs the package if none is installed and torch has no GPU, for which the real one is.
-    Repeated calls have no effect. Returns whether it is installed.
-    """
+    """Installs the package if none is installed and torch has no GPU; the real package needs a GPU.
+    Repeated calls have no effect. Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():
@@ -158,7 +156,7 @@ def install() -> bool:
 
 
 def uninstall() -> None:
-    """Removes the package; without install() nothing."""
+    """Removes the package. Without install() it does nothing."""
     for name in (NAME, f"{NAME}.flash_attn_interface", f"{NAME}.bert_padding"):
         if _is_maskwises(name):
             del sys.modules[name]

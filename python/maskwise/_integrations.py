@@ -1,4 +1,4 @@
-"""The integrations with other libraries, each tried as a user would."""
+"""The integrations with other libraries. Checks each as a program would use it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """The version without a suffix after + or -; empty if the package is not installed. Passes
-    on other errors.
-    """
+    """The version without a suffix after + or -; empty if the package is not installed. Other
+    errors pass through."""
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -46,12 +45,12 @@ def version_of(module: str) -> str:
 
 
 def version_of_onednn() -> str:
-    """Versions of this environment and the machine."""
+    """The version in this environment, else on this machine; empty if there is none."""
     libraries = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
     library = str(libraries[0]) if libraries else ctypes.util.find_library("dnnl")
     try:
         query = ctypes.CDLL(library or "libdnnl.so").dnnl_version
-    except OSError:  # none, or a path where its programs find what they need
+    except OSError:  # missing, or its dependencies are not on this process's path
         return ""
     query.restype = ctypes.POINTER(ctypes.c_int * 3)
     return ".".join(map(str, query().contents))
@@ -62,7 +61,7 @@ def check_numpy() -> None:
 
 
 def check_torch() -> None:
-    """Every function, in every type; large enough for install()."""
+    """Runs every function in every type, on sizes that install() takes."""
     torch: Any = import_module("torch")
     integration: Any = import_module("maskwise.torch")
     flash, maskwise = import_module("maskwise.flash_attn"), import_module("maskwise")
@@ -94,7 +93,7 @@ def require_close(name: str, result: Any, expected: Any, most: float) -> None:
 
 
 def check_transformers() -> None:
-    """A model in every type."""
+    """Runs a model in every type."""
     import_module("maskwise.transformers")
     transformers: Any = import_module("transformers")
     torch: Any = import_module("torch")
@@ -116,7 +115,7 @@ def check_onnxruntime() -> None:
 
 
 def check_openvino() -> None:
-    """A model of attention in every type."""
+    """Runs a model of attention in every type."""
     np, ov = import_module("numpy"), import_module("openvino")
     ops, integration = import_module("openvino.opset13"), import_module("maskwise.openvino")
     q = np.random.default_rng(5).random((1, 4, 160, 64), "f")
@@ -135,7 +134,7 @@ def check_openvino() -> None:
 
 
 def check_onednn() -> str:
-    """The loader only warns about a library that it cannot preload."""
+    """If the loader cannot preload a library, it only warns."""
     plugin: str = import_module("maskwise.onednn").library()
     ran = subprocess.run(
         [sys.executable, "-S", "-c", ""],
@@ -197,11 +196,11 @@ def examine(integration: Integration) -> bool:
     """
     print(
         f"{integration.name:<14} ", end="", flush=True
-    )  # before an import that may end the process
+    )  # printed before an import that may end the process
     version = ""
     try:
         version = version_of(integration.module)
-        if not version and integration.module != ONEDNN:  # its programs bring the package along
+        if not version and integration.module != ONEDNN:  # programs ship oneDNN themselves
             print(f"absent  tested with {', '.join(integration.tested)}")
             return True
         use = integration.use + (integration.check() or "")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST = 2**48
 HIGHEST = 24  # inches of a picture
-Numbers = tuple[int, ...]  # one, or one for each sequence
+Numbers = tuple[int, ...]  # one, or one per sequence
 Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 
@@ -117,19 +117,18 @@ class _Rules:
         )
 
     def _require_same_position(self, other: _Rules) -> None:
-        """Packed documents always count from their own ends."""
+        """In packed documents, positions always align with the document's last key."""
         in_documents = self.in_documents or other.in_documents
         pairs = ((one.offsets, in_documents or one.from_end) for one in (self, other))
         _require_equal("causal positions", *pairs)
 
     def __post_init__(self) -> None:
-        """`numbers` are the rules as one array, which a graph of torch's takes as an input: other
-        rules in the same graph need no new one.
-        """
+        """Sets `numbers`, the rules as one array. torch graphs take the array as an input, so other
+        rules need no new graph."""
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
-        """Each field after how many numbers it has."""
+        """Each field as its length, then its numbers."""
         listed = [int(self.causal), int(self.from_end), int(self.in_documents), self.first_keys]
         pairs: tuple[Numbers, ...] = (self.window or (), self.chunks or ())
         for field in (*pairs, self.offsets, self.prefixes, self.starts, self.lengths):
@@ -228,7 +227,7 @@ class Mask:
     within the document.
     """
 
-    __array_ufunc__ = None  # an array & a mask is refused
+    __array_ufunc__ = None  # an array & a mask raises TypeError
     __slots__ = ("_array", "_maps", "_rules")
 
     _rules: _Rules
@@ -268,17 +267,18 @@ class Mask:
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
-        """Causal, the last `size` keys, the row's own included: transformers' sliding_window."""
+        """Causal, with the last `size` keys including the row's own: transformers'
+        sliding_window."""
         return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
 
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
-        """Keys of the position's chunk and of `earlier` previous ones."""
+        """Keys of the position's chunk and of the `earlier` chunks before it."""
         return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
     def prefix(cls, lengths: Any) -> Mask:
-        """Every row keeps these first keys, whatever causal, window and chunks say."""
+        """Every row keeps these first keys, despite causal, window and chunks."""
         return cls._from_rules(prefixes=_numbers("lengths", lengths))
 
     @classmethod
@@ -306,7 +306,7 @@ class Mask:
     def packed(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None) -> Mask:
         """Packed documents by their ends: flash_attn's cu_seqlens.
 
-        Causal rows are the last ones of their document's keys.
+        If causal, a document's last row aligns with its last key.
         """
         rows = _bounds("cu_seqlens_q", cu_seqlens_q)
         keys = rows if cu_seqlens_k is None else _bounds("cu_seqlens_k", cu_seqlens_k)
@@ -318,7 +318,7 @@ class Mask:
 
     @classmethod
     def dense(cls, array: Any) -> Mask:
-        """A copy of an array as attention's mask takes it; the first attention looks at it."""
+        """A copy of an array as attention's mask. The first attention classifies its tiles."""
         from maskwise import _others
 
         mask = cls()
@@ -349,7 +349,8 @@ class Mask:
         return mask
 
     def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
-        """The rules with an array, or a tensor, that is not copied; without maps it may change."""
+        """The rules with an array or a tensor that is not copied. Without cached maps, it may
+        change."""
         mask = self._without_array()
         mask._array, mask._maps = array, maps
         return mask
@@ -360,7 +361,7 @@ class Mask:
         return mask
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """NumPy would convert a Mask to an object, which is true."""
+        """Without this, NumPy would convert a Mask to a true object."""
         raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
@@ -407,7 +408,7 @@ class Mask:
         aspect = "equal" if height < HIGHEST else "auto"
         axes.imshow(kept, cmap="Greys", vmin=0, vmax=1.6, extent=(0, keys, rows, 0), aspect=aspect)
         for axis, extent in ((axes.xaxis, keys), (axes.yaxis, rows)):
-            if extent <= 64 * 500:  # more lines than matplotlib draws
+            if extent <= 64 * 500:  # matplotlib cannot draw more lines
                 axis.set_minor_locator(ticker.MultipleLocator(64))
         axes.grid(which="minor", color="tab:blue", alpha=0.3, linewidth=0.5)
         axes.set(xlabel="key", ylabel="row", title=f"{kept.mean():.1%} kept")

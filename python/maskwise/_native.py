@@ -13,7 +13,7 @@ NONE_OR_ARRAY = {np.ndarray, type(None)}
 
 
 def has_tensors(call: AttentionCall) -> bool:
-    """Whether query, key or value is torch's."""
+    """Whether query, key or value is a torch tensor."""
     name = "__torch_function__"
     return hasattr(call.query, name) or hasattr(call.key, name) or hasattr(call.value, name)
 
@@ -32,14 +32,13 @@ def _mask_parts(call: AttentionCall) -> tuple[Any, Any, Any]:
 def run_native_gradients(
     call: AttentionCall, outputs: tuple[Any, Any, Any], wants_mask: bool, wants_sinks: bool
 ) -> tuple[Any, ...]:
-    """Gradients by query, key, value, the mask's array and sinks. Outputs are the result, its
-    statistics, and the gradient by the result. All operands are tensors.
-    """
+    """Gradients by query, key, value, the mask's array and sinks. The arguments after the call are
+    the result, its statistics, and the gradient by the result. All operands are tensors."""
     from maskwise import _torch_tensors
 
     mask, rules, maps = _mask_parts(call)
     result, statistics, gradient = outputs
-    if gradient.stride(-1) != 1:  # of a sum: repeated
+    if gradient.stride(-1) != 1:  # for example of sum(), which repeats one element
         gradient = gradient.contiguous()
     operands = (call.query, call.key, call.value, mask, call.sinks, result, statistics, gradient)
     arrays = _torch_tensors.as_arrays(_torch_tensors.detached(operands))
@@ -54,7 +53,7 @@ def run_native_gradients(
 
 
 def run_native(call: AttentionCall) -> Any:
-    """The result, with the rows' statistics if asked for, or an explanation's numbers.
+    """The result, with the rows' statistics if requested, or the numbers of an explanation.
 
     Does not compute gradients.
     """
@@ -95,7 +94,7 @@ def _results(call: AttentionCall, arrays: tuple[Any, ...], others: tuple[Any, ..
 def _in_packed_layout(
     call: AttentionCall, operands: tuple[Any, ...], out: Any, others: tuple[Any, ...]
 ) -> Any:
-    """The core computes with heads first."""
+    """The core requires heads before rows."""
     for name, array in zip(("query", "key", "value"), operands, strict=False):
         if array.ndim != 3:
             raise ValueError(f"{name} has shape {array.shape}, expected 3 dimensions")

@@ -11,7 +11,7 @@ import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from maskwise import _arguments, _report, openvino
 
 PARSER = _report.make_parser("maskwise.openvino", __doc__)
-ROUNDS = 5e-2  # share of the largest element, after all layers of a model in 16 bits
+ROUNDS = 5e-2  # share of the largest element: rounding of all layers in 16 bits
 
 
 def name_of(port: Any) -> str:
@@ -35,7 +35,7 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
 
 
 def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
-    """Operations that are not OpenVINO's are Maskwise's."""
+    """Operations of `accelerated` that are not in OpenVINO's opsets are Maskwise's."""
     left = Counter(map(kind_and_name, openvino._nodes(accelerated)))
     claims = []
     for node in openvino._nodes(model):
@@ -62,7 +62,7 @@ def read(core: ov.Core, path: str) -> ov.Model:
 
 
 def refuse(subject: str, failure: Exception) -> NoReturn:
-    """OpenVINO puts files and lines of its source before the reason."""
+    """The reason only: OpenVINO puts source files and lines before it."""
     lines = [line for line in str(failure).splitlines() if line and not line.startswith("Exc")]
     PARSER.exit(1, f"{PARSER.prog}: {subject}: {(lines or [type(failure).__name__])[0]}\n")
 
@@ -75,7 +75,7 @@ def run_of(compiled: ov.CompiledModel, inputs: dict[str, Any]) -> _report.Run:
 def print_runs(
     core: ov.Core, models: list[ov.Model], inputs: dict[str, Any], threads: int, turns: int
 ) -> bool:
-    """In the precision that OpenVINO chooses on this CPU."""
+    """Compiles in the precision that OpenVINO chooses on this CPU."""
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
     compiled = [core.compile_model(model, "CPU", settings) for model in models]
     precision = compiled[0].get_property("INFERENCE_PRECISION_HINT").to_string()
@@ -87,7 +87,7 @@ def print_runs(
 
 def main(arguments: list[str] | None = None) -> int:
     options = _report.parsed(PARSER, arguments)
-    os.environ.setdefault("MASKWISE_VERBOSE", "1")  # looked at when the library is loaded
+    os.environ.setdefault("MASKWISE_VERBOSE", "1")  # read when the library is loaded
     core = ov.Core()
     model = read(core, options.model)
     ports = ports_of(model)

@@ -1,6 +1,5 @@
-"""Calls of where(), explain(), select() and attention() with operands other than NumPy arrays and
-numbers, and calls that NumPy runs. Imported at the first such call.
-"""
+"""Calls of where(), explain(), select() and attention() with operands that are neither NumPy arrays
+nor numbers, and calls that NumPy runs. Imported at the first such call."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from maskwise import _bfloat16, _core
 
-# Steps that numpy.shares_memory may take to find out; layouts of programs need a few.
+# Upper bound on the steps of numpy.shares_memory; layouts in practice need a few.
 OVERLAP_STEPS = 10_000
 
 
@@ -25,7 +24,7 @@ def is_dask(value: object) -> bool:
 
 
 def is_foreign(value: object) -> bool:
-    """An array of another library with DLPack."""
+    """Whether `value` is an array of another library with DLPack."""
     speaks = hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
     return speaks and not isinstance(value, np.ndarray | np.generic)
 
@@ -36,13 +35,13 @@ def overrides_numpy(value: object) -> bool:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether it is a torch tensor, including subclasses."""
+    """Whether `value` is a torch tensor, including subclasses."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     return tensor is not None and isinstance(value, tensor)
 
 
 def refuse_unreadable(value: Any) -> None:
-    """torch marks tensors to be negated when read; its DLPack drops the mark."""
+    """Whether torch negates the tensor when it is read. Its DLPack export drops that mark."""
     is_neg = getattr(value, "is_neg", None)
     if is_neg is not None and is_neg():
         raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
@@ -88,7 +87,7 @@ def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
 
 
 def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> Any:
-    """maskwise.select of what are not three arrays of NumPy's."""
+    """maskwise.select of operands that are not all NumPy arrays."""
     a, b, c = (np.asarray(plain(operand)) for operand in operands)
     make = maker(operands)
     return make(_core.select(a, b, c, broadcasts, dialect))
@@ -138,9 +137,8 @@ def in_kind(
     out: Any,
     convert: Callable[[Any], Any] = plain,
 ) -> Any:
-    """The result of a call that takes converted operands and out: out, or as the operands are. Of
-    several results out is the first.
-    """
+    """Calls a function with converted operands and out. Returns out, or a result converted to the
+    operands' library. If there are several results, out receives the first."""
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
@@ -163,14 +161,14 @@ def in_kind(
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
-    """Lazily, block by block."""
+    """Runs numpy.where block by block, lazily."""
     if out is not None:
         raise TypeError("Dask arrays are not written to: out must be None")
     return import_module("dask.array.core").elemwise(_core.where, condition, x, y)
 
 
 def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
-    """numpy.where, and out as Maskwise checks it."""
+    """numpy.where, with Maskwise's checks of out."""
     result = _core.numpy_where(condition, x, y)
     if out is None:
         return result

@@ -12,13 +12,13 @@ import numpy as np
 
 import maskwise
 
-# Sizes of open dimensions that the user does not set: the batch, and all others. They make masks
-# large enough for Maskwise.
+# Default sizes of dynamic dimensions: the batch, and all others. Masks become large enough for
+# Maskwise.
 BATCH, LONG = 1, 128
-# Tolerance relative to the largest element, by bytes of a float, for other sums and exponentials.
+# Tolerances relative to the largest element, by width in bytes: sums and exponentials differ.
 TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-3}
 
-Port = tuple[str, str, list[int | str]]  # name, NumPy's name of its type, extents or their names
+Port = tuple[str, str, list[int | str]]  # name, NumPy's type name, extents or their names
 Extents = dict[str, int]
 Run = Callable[[], list[Any]]  # outputs of a model
 
@@ -95,7 +95,8 @@ def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Ex
 
 
 def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
-    """Numbers of a fixed seed; 0 and 1 where integers may be indices. Prints the shapes."""
+    """Random inputs with a fixed seed: 0 and 1 for integers, which may be indices. Prints the
+    shapes."""
     random = np.random.default_rng(0)
     inputs: dict[str, Any] = {}
     for name, kind, dims in ports:
@@ -114,7 +115,7 @@ def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
 def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
     """For Where or Select, Softmax and attention: operator, name, and whether Maskwise runs it.
 
-    A Softmax that Maskwise runs is one node with those around it.
+    A Softmax that Maskwise runs is one node with its neighbours.
     """
     nodes = [(kind, name or "(no name)", is_ours) for kind, name, is_ours in nodes]
     width = max((len(name) for _, name, _ in nodes), default=0)
@@ -136,9 +137,8 @@ def seconds(run: Run) -> float:
 
 
 def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float = 0) -> bool:
-    """Times in turns; whether the results agree. A host that computes in fewer bits than its
-    results have `rounds` by so much of the largest.
-    """
+    """Times both alternately, and compares their results. `rounds`: allowed difference relative to
+    the largest element, for a host that computes in fewer bits than its results have."""
     got, expected = with_it(), without()
     pairs = [(seconds(with_it), seconds(without)) for _ in range(turns + 1)]
     ours, theirs = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
@@ -152,7 +152,7 @@ def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float
 
 
 def difference(got: Any, expected: Any) -> float:
-    """The largest difference of two elements; infinite for NaN against a number."""
+    """The largest difference of two elements; infinite if only one is NaN."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return np.inf

@@ -66,4 +66,4 @@ def select(
     from maskwise import _others
 
     selected: NDArray[Any] = _others.select((cond, src_0, src_1), expands, number)
-    return selected  # or what its library makes of it
+    return selected  # or the array that its library makes of the result

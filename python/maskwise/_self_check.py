@@ -1,4 +1,4 @@
-"""The self-check: the parts of this installation, whether it works, and each integration."""
+"""The self-check: versions, whether this installation works, and each integration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(name: str, value: object) -> None:
 
 
 def loaded(name: str) -> str:
-    """Mapped files of this process with this name."""
+    """Files with this name that the process has mapped."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     matching = sorted(file for file in files if Path(file).name.startswith(name))

@@ -1,4 +1,4 @@
-"""Attention of tensors with gradients, by the core, outside of graphs."""
+"""Attention with gradients by the core, outside of torch graphs."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
@@ -20,7 +20,7 @@ from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
 
 
 def can_run(call: AttentionCall) -> bool:
-    """Whether torch follows gradients of these tensors and nothing else."""
+    """Whether torch tracks gradients of these tensors and nothing else."""
     operands = [call.query, call.key, call.value, mask_array(call), call.sinks]
     return (
         not torch.compiler.is_compiling()
@@ -34,7 +34,7 @@ def can_run(call: AttentionCall) -> bool:
 
 
 def run(call: AttentionCall) -> torch.Tensor:
-    """The result, of which gradients keep the rules of a Mask."""
+    """The result. Its backward reuses the rules of a Mask."""
     operands = (call.query, call.key, call.value, mask_array(call), call.sinks)
     return _Attention.apply(call, *operands)
 

@@ -1,4 +1,4 @@
-"""Masks of torch.ops.maskwise.attention: its small tensors as rules, and rules as arrays."""
+"""Masks of torch.ops.maskwise.attention: small tensors as rules, and rules as arrays."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
@@ -19,7 +19,7 @@ from maskwise._mask import Mask
 
 
 class Elements(NamedTuple):
-    """A small tensor by value. The layers of a model share results computed from it."""
+    """A small tensor as numbers. The layers of a model share results computed from it."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -74,13 +74,14 @@ def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.T
 
 
 def with_array(mask: Mask, array: torch.Tensor) -> Mask:
-    """Padding with gaps is an array, too, and joins the other."""
+    """Padding with gaps becomes an array and is merged into the other array."""
     gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
     return mask._beside(restricted(array, gaps))
 
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """From a boolean (batch, keys so far): a run of keys, or the mask as an array."""
+    """A mask from a boolean (batch, keys so far): a run of keys if there are no gaps, else an
+    array."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -100,7 +101,7 @@ def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
 def kept_places(
     q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
 ) -> torch.Tensor | None:
-    """(rows, keys), or None where all are kept."""
+    """(rows, keys), or None if all keys are kept."""
     if not is_causal and window is None:
         return None
     left, right = (-1, -1) if window is None else window
@@ -113,21 +114,21 @@ def kept_places(
 
 
 def restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Tensor | None:
-    """A mask, boolean or added, of the places that are kept."""
+    """Combines a mask, boolean or added, with the kept places."""
     if mask is None or kept is None:
         return kept if mask is None else mask
     return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
 
 
 def kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """(batch, keys); keys past the mask's end are not kept."""
+    """(batch, keys). Keys past the mask's end are masked."""
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 
 def written(
     rules: Mask, array: torch.Tensor | None, extents: tuple[int, int], leading: tuple[int, ...]
 ) -> torch.Tensor | None:
-    """Rules and their array as one array. Sequences are the first leading dimension."""
+    """Rules and their array as one array. The first leading dimension is the sequence."""
     sequences = leading[0] if leading else 1
     kept = rules._without_array().to_dense(*extents, sequences)
     outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()

@@ -9,7 +9,7 @@ import itertools
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from maskwise import _torch_version  # before what an older torch lacks
+from maskwise import _torch_version  # refuses an older torch, before imports that it lacks
 
 # isort: split
 import numpy as np
@@ -57,9 +57,9 @@ TYPES = {  # torch's names for annotations
     "float | None": "float?",
     "Window | None": "int[]?",
 }
-# Operands that are mapped and have gradients, and their dimensions after those that broadcast.
+# Operands that vmap maps and that have gradients, with their number of non-broadcast dimensions.
 TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
-SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields that are read first
+SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields whose elements are read first
 
 
 def _schema(result: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> str:
@@ -91,7 +91,7 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
     """Result layout of maskwise.attention: dimensions before the columns in the operand's memory
     order.
     """
-    from torch.fx.experimental.symbolic_shapes import guard_or_false  # there where torch traces
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # available while torch traces
 
     last = len(shape) - 1
     steps = (*(0,) * (last + 1 - operand.ndim), *operand.stride())
@@ -136,7 +136,7 @@ def _(*operands: Any) -> torch.Tensor:
     device_types="cpu",
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same where a gradient is wanted: with the logarithm of each row's sum."""
+    """The same if a gradient is needed: with the logarithm of each row's sum."""
     return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 
@@ -164,8 +164,7 @@ def attention_gradients(
     *operands: Any,
 ) -> tuple[torch.Tensor, ...]:
     """Gradients by query, key and value, broadcast as the result; by mask and sinks in float32, or
-    without elements.
-    """
+    empty."""
     call = AttentionCall(*operands[:-2])
     wants_mask, wants_sinks = operands[-2:]
     gradients = run_native_gradients(
@@ -198,7 +197,7 @@ def _(
 
 
 def _native_call(call: AttentionCall) -> AttentionCall:
-    """With the small tensors of the mask as rules."""
+    """The call with the mask's small tensors converted to rules."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     call = with_arrays(call, _detached)
@@ -218,16 +217,15 @@ def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def _kept_by_rules(call: AttentionCall) -> torch.Tensor:
-    """Sequences are the first leading dimension."""
+    """The first leading dimension is the sequence."""
     leading, extents = result_shape(call)[:-2], (call.query.shape[-2], call.key.shape[-2])
     kept = torch.ops.maskwise.kept_by_rules(call.mask_rules, leading[0] if leading else 1, *extents)
     return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
 
 
 def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
-    """Attention in torch's operators, which have gradients: SDPA, or step by step with options
-    that it lacks.
-    """
+    """Attention in torch's operators, which have gradients: SDPA, or single operators for options
+    that SDPA lacks."""
     count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
     q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
     kept = kept_places(q, k, call.is_causal, call.window, call.offset)
@@ -268,14 +266,14 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    """By the engine; gradients that have gradients are torch's."""
+    """By the engine. Gradients of gradients are computed by torch."""
     result, statistics, *saved = ctx.saved_tensors
     tensors = iter(saved)
     operands = [
         next(tensors) if is_one else one
         for one, is_one in zip(ctx.options, ctx.is_tensor, strict=True)
     ]
-    needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))  # the last may be left out
+    needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))  # the last may be missing
     wanted = {
         name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
     }
@@ -298,9 +296,8 @@ def gradients_of(
     gradient: torch.Tensor,
     compute: Callable[[], tuple[torch.Tensor, ...]],
 ) -> dict[str, torch.Tensor]:
-    """The wanted gradients, in the operands' shapes and types. compute() returns all of the
-    engine's; torch computes gradients that have gradients.
-    """
+    """The needed gradients, in the operands' shapes and types. compute() returns all gradients from
+    the engine. torch computes gradients of gradients."""
     if torch.is_grad_enabled() or has_unlike_heads(call):
         return gradients_by_torch(call, wanted, gradient)
     return {
@@ -333,7 +330,7 @@ attention_with_statistics.register_autograd(_backward, setup_context=_keep)
 
 
 def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
-    """Rows' sums are kept where a gradient is wanted."""
+    """Saves the rows' sums if a gradient is needed."""
     call = AttentionCall(*operands)
     if want_gradients(one for one in map(call.__getattribute__, TENSORS) if one is not None):
         return torch.ops.maskwise.attention_with_statistics(*operands)[0]
@@ -341,7 +338,7 @@ def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
         return torch.ops.maskwise.attention(*operands)
 
 
-for key in ("AutogradCPU", "AutogradMeta"):  # "Autograd" is custom_op's own until torch 2.10
+for key in ("AutogradCPU", "AutogradMeta"):  # until torch 2.10, custom_op registers "Autograd"
     torch.library.impl("maskwise::attention", key)(_with_sums_for_gradients)
 
 
@@ -401,7 +398,7 @@ def call_operator(call: AttentionCall) -> torch.Tensor:
 
 
 def run_as_torch_op(call: AttentionCall) -> Any:
-    """maskwise.attention of tensors that torch follows."""
+    """maskwise.attention of tensors that torch tracks."""
     asks_more = call.out is not None or call.return_statistics or call.explains
     if torch.compiler.is_dynamo_compiling() and (asks_more or _is_unread(call.attn_mask)):
         return _between_graphs(call)
@@ -409,7 +406,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
     if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
         with torch.autocast("cpu", enabled=False):
             return _run_again(with_arrays(call, _autocast))
-    if call.explains:  # no tensor comes of it
+    if call.explains:  # returns no tensor
         return run_native(call)
     if asks_more:
         raise BufferError(
@@ -436,12 +433,12 @@ def run_as_torch_op(call: AttentionCall) -> Any:
 
 
 def _is_strict_export() -> bool:
-    """NumPy's arrays from outside of the model have no elements in the program that comes of it."""
+    """In a strict export, NumPy arrays from outside the model have no elements in the program."""
     return torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling()
 
 
 def _is_unread(mask: Any) -> bool:
-    """Whether torch._dynamo cannot put a Mask into a graph."""
+    """Whether torch._dynamo cannot put the Mask into a graph."""
     is_lost = has_rules(mask) and type(mask._array) is np.ndarray and _is_strict_export()
     return is_lost or (has_rules(mask) and not _torch_version.READS_MASKS)
 

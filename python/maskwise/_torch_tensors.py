@@ -31,12 +31,12 @@ def is_traced() -> bool:
 
 
 def is_symbol(value: Any) -> bool:
-    """Whether it is a proxy of torch.fx.symbolic_trace, which has no elements."""
+    """Whether `value` is a proxy of torch.fx.symbolic_trace, which has no elements."""
     return isinstance(value, torch.fx.Proxy)
 
 
 def refuse_traced(*operands: Any) -> None:
-    """While torch traces, elements that are read would become constants of the trace."""
+    """While torch traces, elements that Maskwise reads would become constants of the trace."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
     is_recorded = proxies is not None and proxies.get_proxy_mode() is not None
     if is_traced() or is_recorded or any(map(is_symbol, operands)):
@@ -61,9 +61,8 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def is_followed(call: AttentionCall) -> bool:
-    """Whether torch tracks the tensor by a gradient, a tangent, vmap, a mode or a graph, or the
-    tensor is more than its memory.
-    """
+    """Whether torch tracks a tensor by a gradient, a tangent, vmap, a mode or a graph, or a tensor
+    is not plain memory."""
     optional = [one for one in (mask_array(call), call.sinks) if one is not None]
     operands = [call.query, call.key, call.value, *optional]
     tensors = [one for one in operands if isinstance(one, torch.Tensor)]
@@ -78,18 +77,18 @@ def is_followed(call: AttentionCall) -> bool:
 
 
 def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Detached, if nothing tracks its gradient."""
+    """Detaches the tensors, if nothing tracks their gradients."""
     return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
 
 
 def holds_elements(one: torch.Tensor) -> bool:
-    """Whether a plain tensor has memory with the elements that the tensor shows."""
+    """Whether a plain tensor's memory holds the elements that the tensor shows."""
     is_memory = one.layout is torch.strided and not one.is_neg()
     return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
 
 def is_readable(value: Any) -> bool:
-    """An array, or a tensor that as_array() takes."""
+    """Whether `value` is an array, or a tensor that as_array() supports."""
     return type(value) is np.ndarray or (
         isinstance(value, torch.Tensor)
         and is_plain(value)
@@ -101,9 +100,8 @@ def is_readable(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """An array over the same memory, ten times faster than DLPack. After tensor.numpy(), the
-    tensor could not be resized.
-    """
+    """An array over the same memory, ten times faster than by DLPack. tensor.numpy() is not used,
+    because the tensor could not be resized afterwards."""
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)

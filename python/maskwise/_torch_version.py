@@ -1,6 +1,5 @@
-"""What depends on torch's version: refuses one that is too old, before anything of it is imported
-that may be missing.
-"""
+"""Differences between torch versions. Refuses a torch that is too old, before imports that it
+lacks."""
 
 # torch need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,unused-ignore"

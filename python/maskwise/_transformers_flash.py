@@ -1,4 +1,4 @@
-"""attn_implementation="maskwise_flash": flash_attn's arguments of transformers, as masks."""
+"""attn_implementation="maskwise_flash": transformers' flash_attn arguments, as masks."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -16,7 +16,7 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """mask(), except in continuous batching, where keys are in a paged cache that layers know."""
+    """mask(), except in continuous batching, where layers read the keys from a paged cache."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -41,10 +41,9 @@ def padded_mask(
     window: int | None,
     documents: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """The mask for rows that are the last of their keys. padding: boolean, (batch, keys). shape:
-    batch, rows and keys. window: keys on each side, including the row's own. documents: as
-    traced_documents() returns them.
-    """
+    """The mask for rows that are the last of their keys. padding: boolean (batch, keys). shape:
+    batch, rows and keys. window: keys on each side, including the row's own. documents: as returned
+    by traced_documents()."""
     batch, rows, keys = shape
     if documents is not None:
         kept = _written(padding, rows, keys, causal, window)
@@ -98,7 +97,7 @@ def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) 
 def traced_documents(
     others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """Each row's document by traced position_ids, whose number is still unknown."""
+    """Each row's document by traced position_ids; the number of documents is still unknown."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or not is_traced(positions):
         return None

@@ -1,4 +1,4 @@
-"""Masks of transformers as rules: what its mask functions say, once a forward pass."""
+"""Masks of transformers as rules: reads its mask functions once per forward pass."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -21,11 +21,11 @@ from maskwise.torch import is_small
 
 
 class LazyMask(torch.Tensor):
-    """A boolean (batch, 1, rows, keys) whose elements are written when they are read first."""
+    """A boolean (batch, 1, rows, keys) whose elements are written at their first read."""
 
     rules: Mask
     written: torch.Tensor | None
-    is_lent: bool  # whether others have views of the elements, or have written to them
+    is_lent: bool  # other code has views of the elements, or has written to them
 
     @staticmethod
     def __new__(
@@ -36,7 +36,7 @@ class LazyMask(torch.Tensor):
         return result
 
     def __init__(self, shape: tuple[int, ...], rules: Mask, written: Any = None) -> None:
-        """All is done in __new__, as torch wants it."""
+        """torch requires __new__ to do all the work."""
 
     def dense(self) -> torch.Tensor:
         if self.written is None:
@@ -57,7 +57,7 @@ class LazyMask(torch.Tensor):
         return mask
 
     def unchanged_rules(self) -> Mask | None:
-        """None if the elements may have been written to."""
+        """The rules; None if the elements may have been written to."""
         return None if self.is_lent else self.rules
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -88,11 +88,11 @@ def _memory(tensor: torch.Tensor) -> int:
 
 
 class _Unknown(Exception):
-    """A mask function that is not the library's, or that rules cannot express."""
+    """Raised for a mask function that is not the library's, or that rules cannot express."""
 
 
 class _Place:
-    """Positions of a call's rows and keys among all of the model's."""
+    """Positions of a call's rows and keys in the whole sequence."""
 
     def __init__(
         self, q_offset: int, kv_offset: int, rows: int, keys: int, is_traced: bool = False
@@ -208,7 +208,7 @@ def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: in
 def _with_rules(
     mask: torch.Tensor | None, function: Any, padding: Any, first_row: Any, first_key: Any
 ) -> torch.Tensor | None:
-    """The mask, with its rules for Maskwise's layers: where all of these take them, the compiler
+    """The mask, with its rules for Maskwise's layers. If all layers use the rules, the compiler
     drops the mask."""
     if mask is None or type(first_key) is not int or not can_read_functions():
         return mask
@@ -283,6 +283,6 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """Decided by what is known before there are queries: about like attention()."""
+    """About the bound of attention(), before there are queries."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

@@ -1,4 +1,4 @@
-"""Packed documents in one sequence, by transformers' cu_seq_lens."""
+"""Packed documents in one sequence, from transformers' cu_seq_lens."""
 
 # torch and transformers need not be there where the package is checked.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -15,9 +15,8 @@ from maskwise import Mask
 
 @dataclass(frozen=True)
 class Packed:
-    """Rows end at `rows`, keys at `keys`. `causal` and `window` count within a document, whose
-    last row is aligned with its last key.
-    """
+    """Documents that end at `rows` and `keys`. `causal` and `window` count within a document, whose
+    last row is aligned with its last key."""
 
     rows: torch.Tensor
     keys: torch.Tensor
@@ -31,7 +30,7 @@ class Packed:
         return mask if side is None else mask & Mask.window(side, side)
 
     def dense(self, rows: int, keys: int) -> torch.Tensor:
-        """The same in torch's operators, which can be traced: (rows, keys)."""
+        """The mask in torch operators, which can be traced: (rows, keys)."""
         document, row = _places(self.rows, rows)
         document_of_key, key = _places(self.keys, keys)
         ahead = self.keys.diff() - self.rows.diff()
@@ -44,7 +43,7 @@ class Packed:
         return kept
 
     def joined(self, mask: torch.Tensor | None, rows: int, keys: int) -> torch.Tensor:
-        """The mask, boolean or added, between the rows and keys of a document only."""
+        """Combines the mask, boolean or added, with the documents."""
         kept = self.dense(rows, keys)
         if mask is None:
             return kept[None, None]
@@ -52,7 +51,7 @@ class Packed:
 
 
 def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """For each place: its document and the place in it; past the last document, their number."""
+    """Each place's document and its index in the document. Past the last document: their number."""
     places = torch.arange(length, device=ends.device)
     document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
     return document, places - ends[document]
@@ -76,7 +75,7 @@ def packed_of(
 def rules_and_array(
     packed: Packed, mask: torch.Tensor | None, rules: Mask | None
 ) -> tuple[Mask, torch.Tensor | None]:
-    """`rules`: the rules of `mask`. If both cannot be rules, the rest is an array."""
+    """`rules` are the rules of `mask`. If rules cannot express both, one part becomes an array."""
     packed_rules = packed.rules()
     if rules is None or mask is None:
         return packed_rules, mask

@@ -18,16 +18,15 @@ from transformers.utils import logging
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
-# Attributes that transformers checks before a model gets flash attention: since 5.0, and before.
+# Attributes that transformers checks before a model gets flash attention: since 5.0, and earlier.
 FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
 
 log = logging.get_logger(__name__)
 
 
 def _require_flash(model: Any) -> None:
-    """Calls transformers' check only if it refuses the model, because it requires flash_attn,
-    too.
-    """
+    """Calls transformers' check only if the check refuses the model, because it also requires
+    flash_attn."""
     if model._supports_flash_attn or getattr(model, "_supports_flash_attn_2", False):
         return
     new, old = (getattr(model, name, None) for name in FLASH_CHECKS)
@@ -38,7 +37,7 @@ def _require_flash(model: Any) -> None:
 
 
 def _require_no_table(model: Any, name: str) -> None:
-    """Some models take their attention from a table by transformers' own names."""
+    """Some models look up their attention in a table by transformers' names."""
     for table in vars(sys.modules[type(model).__module__]).values():
         is_table = isinstance(table, dict) and "eager" in table and name not in table
         if is_table and all(map(callable, table.values())):
@@ -53,14 +52,14 @@ def _require_support(model: Any, name: str, is_built: bool) -> None:
     if name == FLASH_NAME:
         _require_flash(model)
     elif not (model._supports_flex_attn and model._supports_attention_backend):
-        # Models with both that have no "sdpa" lack soft caps or sinks in it.
+        # Models that support both and lack "sdpa" need soft caps or sinks, which SDPA lacks.
         model._sdpa_can_dispatch(True)
     if not is_built:
         _require_no_table(model, name)
 
 
 def check_models() -> None:
-    """Every model calls get_correct_attn_implementation(), when it is built and when it changes."""
+    """Adds checks to the methods that models call when they are built and when they change."""
     if not hasattr(PreTrainedModel, "_sdpa_can_dispatch"):
         log.warning(f"maskwise: transformers {VERSION} does not say which models have no SDPA")
         return
@@ -87,7 +86,7 @@ def _with_check(correct: Any) -> Any:
 
 
 def _without_download(adjust: Any) -> Any:
-    """Transformers looks for every name with "flash" in it among packages and downloads."""
+    """transformers looks up every name that contains "flash" among packages and downloads."""
 
     def check_and_adjust(
         self: Any,
@@ -104,7 +103,7 @@ def _without_download(adjust: Any) -> Any:
 
 
 def _with_error(assign: Any) -> Any:
-    """Raises where transformers only warns that a model keeps the attention it has."""
+    """Raises an error where transformers only warns that a model keeps its present attention."""
 
     def set_implementation(
         self: Any, attn_implementation: Any, *others: Any, **options: Any
@@ -119,7 +118,7 @@ def _with_error(assign: Any) -> Any:
 
 
 def serve_paged_caches() -> None:
-    """Continuous batching calls flash_attn's functions with its caches; this makes it call
+    """Continuous batching calls flash_attn's functions with its caches. This patch makes it call
     Maskwise's.
 
     transformers has no public hook for functions that are neither in a package nor from a hub.
@@ -130,7 +129,7 @@ def serve_paged_caches() -> None:
         log.warning(f'transformers {VERSION}: no continuous batching by "{FLASH_NAME}"')
         return
     functions = [flash_attn_func, flash_attn_varlen_func]
-    if hasattr(flash_utils, "_flash_with_kvcache_fn"):  # not in the first releases of 5
+    if hasattr(flash_utils, "_flash_with_kvcache_fn"):  # missing in early releases of 5
         functions.append(flash_attn_with_kvcache)
 
     def lazy_imports(implementation: str | None, *others: Any, **options: Any) -> Any:

@@ -59,9 +59,8 @@ def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
-    """Attention of (batch, rows, heads, depth). If the rows without keys are given, also returns
-    the logarithms of the rows' sums, (batch, heads, rows).
-    """
+    """Attention of (batch, rows, heads, depth). With `is_empty`, also returns the logarithms
+    of the rows' sums, (batch, heads, rows)."""
     q, k, v = (one.transpose(1, 2) for one in call[:3])
     call = checked(call.changed(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
@@ -71,7 +70,7 @@ def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
 
 
 def _result_and_sums(call: AttentionCall) -> tuple[Any, Any]:
-    """In flash_attn, too, sums have no gradient: with gradients, a second call computes them."""
+    """As in flash_attn, sums have no gradient. With gradients, a second call computes the sums."""
     with_sums = call.changed(return_statistics=True)
     operands = (call.query, call.key, call.value, call.sinks)
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
@@ -84,9 +83,8 @@ def _detached(value: Any) -> Any:
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
-    """Sets -infinity for rows without keys, for which Maskwise returns 0, so that parts can be
-    merged. With a sink, the row's sum includes it.
-    """
+    """Sets -infinity for rows without keys, so that parts can be merged; Maskwise returns 0. With a
+    sink, the row's sum includes the sink."""
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
 
@@ -202,7 +200,7 @@ def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Te
 
 
 def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """(batch, keys of the longest, heads, depth) of (blocks, size of a block, heads, depth)."""
+    """(blocks, block size, heads, depth) as (batch, longest keys, heads, depth)."""
     size = blocks.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
     used = table[:, : -(-most // size)].long().clamp(0, max(blocks.shape[0] - 1, 0))
@@ -212,7 +210,7 @@ def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -
 def _places(
     cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions of each sequence's new keys in a cache, after those that it holds."""
+    """Cache positions of each sequence's new keys, after its cached keys."""
     places = held[:, None] + _range(new)
     if table is None:
         rows = _range(len(held)) if index is None else index.long()
@@ -223,7 +221,7 @@ def _places(
 
 @contextmanager
 def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
-    """Writes new keys and values to their places, and what was there again if the call raises."""
+    """Writes new keys and values to their places. If the call raises, restores the old contents."""
     before = [(cache, places, cache.detach()[places]) for cache, places, _ in caches]
     try:
         for cache, places, new in caches:
@@ -237,7 +235,7 @@ def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
 
 
 def _require_new(q: torch.Tensor, caches: tuple[Any, Any], new: tuple[Any, Any]) -> int:
-    """How many keys are appended."""
+    """The number of appended keys."""
     if new[0] is None and new[1] is None:
         return 0
     if new[0] is None or new[1] is None:
@@ -351,16 +349,15 @@ def _attend_lengths(
 
 
 def install() -> bool:
-    """Puts a package named flash_attn, with bert_padding and flash_attn_interface, where programs
-    import it from, unless one is installed or torch has a GPU. Whether it is in place.
-    """
+    """Installs a package named flash_attn, with bert_padding and flash_attn_interface, unless one
+    is installed or torch has a GPU. Returns whether the package is installed."""
     from maskwise import _flash_attn_package
 
     return _flash_attn_package.install()
 
 
 def uninstall() -> None:
-    """Removes install()'s package; without install() nothing."""
+    """Removes install()'s package. Without install() it does nothing."""
     from maskwise import _flash_attn_package
 
     _flash_attn_package.uninstall()

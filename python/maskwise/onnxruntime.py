@@ -24,7 +24,7 @@ import maskwise
 from maskwise import _arguments
 
 PROVIDER = "MaskwiseExecutionProvider"
-_CHOSEN = "maskwise.chosen"  # among the entries of options that have the provider already
+_CHOSEN = "maskwise.chosen"  # in the entries of options that have the provider already
 
 
 @runtime_checkable
@@ -46,7 +46,7 @@ def library() -> str:
 
 
 def devices() -> list[Any]:
-    """The registered provider as `SessionOptions.add_provider_for_devices` takes it; or none.
+    """The registered provider's devices for `SessionOptions.add_provider_for_devices`, or none.
 
     Raises
     ------
@@ -122,9 +122,9 @@ def session(
         _arguments.instance("enable", enable, bool, "a bool")
         options.add_session_config_entry("maskwise.enable", "1" if enable else "0")
     try:
-        # Else ONNX Runtime would print an error and go on without Maskwise.
+        # Else ONNX Runtime would print an error and continue without Maskwise.
         return ort.InferenceSession(content, options, enable_fallback=0, **kwargs)
-    except Exception as failure:  # its classes are private
+    except Exception as failure:  # ONNX Runtime's classes are private
         if "protobuf" not in str(failure).lower():
             raise
         value = f"{len(content)} bytes" if isinstance(content, bytes) else content

@@ -96,7 +96,7 @@ def accelerate(
         factory.add_extension(library())
         if ends:
             factory.create("Accelerate", ends, options)
-    except RuntimeError as failure:  # OpenVINO puts a file and a line of the source before it
+    except RuntimeError as failure:  # OpenVINO puts a source file and line before the reason
         raise RuntimeError(
             "Maskwise: " + str(failure).rpartition("Maskwise: ")[2].strip()
         ) from None
@@ -116,7 +116,7 @@ def taken(model: ov.Model) -> list[str]:
     """Names of the operations of an accelerated model that Maskwise runs, including those in
     bodies.
 
-    An operation that replaces several has the name of the last.
+    An operation that replaces several nodes has the name of the last one.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _model(model: Any) -> Any:
 
 
 def _nodes(model: ov.Model) -> Iterator[ov.Node]:
-    """Those in bodies, too."""
+    """The nodes of a model, including those in bodies."""
     for node in model.get_ordered_ops():
         yield node
         kind = node.get_type_name()

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "installed", "uninstall"]
 
-# Elements of q times keys, below which torch is as fast in float32; in 16 bits half of it.
+# Elements of q times keys. Below, torch is as fast in float32; in 16 bits, below half of it.
 LEAST_PRODUCTS = 2**19
-TIMES_WITH_GRADIENTS = 4  # as many, since Python follows each call
+TIMES_WITH_GRADIENTS = 4  # factor with gradients, because Python runs for each call
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
@@ -63,7 +63,7 @@ def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool
 
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
-    """torch handles calls that it would refuse."""
+    """Whether Maskwise supports the call. Calls that torch refuses are left to torch."""
     return (
         q.ndim == k.ndim == v.ndim == 4
         and q.dtype == k.dtype == v.dtype
@@ -91,7 +91,7 @@ def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, caus
 def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
-    """Checks for tracing first, because a question about a symbolic size would become a guard."""
+    """Checks for tracing first, because reading a symbolic size would add a guard."""
     q, k, v = tensors
     operands = tensors if mask is None else (*tensors, mask)
     return (
@@ -121,7 +121,7 @@ def _scaled_dot_product_attention(
         composite = torch._C.DispatchKey.CompositeImplicitAutograd
         options = {"scale": scale, "enable_gqa": enable_gqa}
         return _sdpa._op_dk(composite, *tensors, attn_mask, dropout_p, is_causal, **options)
-    # Raises torch's error where sdpa_kernel() allows no kernel that takes the call.
+    # Raises torch's error if sdpa_kernel() allows no kernel for the call.
     choice = torch._fused_sdp_choice(
         *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
@@ -157,7 +157,7 @@ def _flash_attention_forward(
     window_size_right: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """The function that varlen_attn calls."""
+    """The kernel that varlen_attn calls."""
     others |= {"cum_seq_q": cum_seq_q is None or None, "dropout_p": dropout_p or None}
     if asked := sorted(name for name, value in others.items() if value is not None):
         raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(asked)}")
@@ -179,16 +179,15 @@ def _flash_attention_forward(
 
 
 def _selects() -> tuple[torch.Tensor, ...]:
-    """Results of the kernels, of enough elements that Maskwise takes the calls."""
+    """Results of the kernels, with enough elements for Maskwise."""
     one = torch.arange(8192.0, device="cpu").view(64, 128)
     mask = one.view(128, 64).T[:, :1] > 4000
     return torch.where(mask, one, -one), one.masked_fill(mask, 2.5)
 
 
 def _install_selects() -> None:
-    """torch chooses its kernels in their first calls. The kernels read private data of torch's, so
-    their results are compared with torch's.
-    """
+    """Calls each kernel, because torch chooses kernels at their first call. Maskwise reads private
+    data of torch, so the results are compared with torch's."""
     with _disable_current_modes(), torch.inference_mode():
         wanted = _selects()
         is_installed = _core.install_torch_selects(torch.backends.cpu.get_cpu_capability())
@@ -216,7 +215,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Torch as it was; without install() nothing."""
+    """Restores torch. Without install() it does nothing."""
     with _lock:
         _core.uninstall_torch_selects()
         while _libraries:

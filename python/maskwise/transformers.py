@@ -60,7 +60,7 @@ from maskwise._transformers_support import (  # noqa: E402
 )
 from maskwise.torch import is_small  # noqa: E402
 
-# Arguments that sdpa_attention_forward does not know, or warns about.
+# Arguments that sdpa_attention_forward rejects or warns about.
 NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
 
 log = logging.get_logger(__name__)
@@ -69,7 +69,7 @@ log = logging.get_logger(__name__)
 def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
     q, k, _ = tensors
     return (
-        not is_traced(*tensors)  # before sizes, which would become guards
+        not is_traced(*tensors)  # before reading sizes, which would add guards
         and dropout == 0
         and not is_small(q.numel(), k.shape[2], q.dtype, want_gradients(tensors))
         and _can_be_maskwises(tensors)
@@ -77,7 +77,7 @@ def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
 
 
 def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
-    """Sizes that are still unknown must not become guards. ONNX does not have the operator."""
+    """Reads no unknown sizes, because they would add guards. ONNX does not have the operator."""
     q, k, _ = tensors
     return (
         torch.compiler.is_compiling()
@@ -198,7 +198,7 @@ def _in_graph(
     packed: Packed | None,
     others: dict[str, Any],
 ) -> torch.Tensor:
-    """By the operator that compiled and exported models hold."""
+    """Attention by the operator that compiled and exported models contain."""
     q, k, v = tensors
     rules = getattr(mask, "_maskwise_rules", None)
     array = _with_documents(mask if rules is None else None, packed, q, k)
@@ -218,12 +218,12 @@ def _in_graph(
 def _with_documents(
     mask: torch.Tensor | None, packed: Packed | None, q: torch.Tensor, k: torch.Tensor
 ) -> torch.Tensor | None:
-    """The mask as an array, between the rows and keys of a document only."""
+    """Combines the mask, as an array, with the documents."""
     return mask if packed is None else packed.joined(mask, q.shape[2], k.shape[2])
 
 
 def _with_bias(mask: Mask, bias: torch.Tensor) -> Mask:
-    """A bias for the scores; the mask is included if it is an array."""
+    """A bias for the scores. If the mask is an array, the bias includes it."""
     array = mask._array
     if array is not None and not torch.is_tensor(array):
         array = as_tensor(array.copy())
@@ -252,20 +252,20 @@ def _mask_of_call(
     if array is None:
         return rules or Mask()
     array = array.dense() if isinstance(array, LazyMask) else array
-    # Before transformers 5 it may have keys of a cache that is not used.
+    # Before transformers 5 the mask may include keys of an unused cache.
     return (rules or Mask())._beside(array[..., : key.shape[2]])
 
 
 def _rules_of_call(
     query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None, causal: bool
 ) -> Mask | None:
-    """None if the mask is an array."""
+    """The mask's rules; None if the mask is an array."""
     if isinstance(attention_mask, LazyMask):
         shape = (query.shape[0], 1, query.shape[2], key.shape[2])
         return attention_mask.unchanged_rules() if attention_mask.shape == shape else None
     if attention_mask is not None:
         return None
-    # As with SDPA, keys after the rows are a static cache's unused ones.
+    # As with SDPA, keys after the rows are unused entries of a static cache.
     return Mask.causal() if causal and query.shape[2] > 1 else Mask()
 
 
@@ -279,7 +279,7 @@ def _by_torch(
     packed: Packed | None,
     others: dict[str, Any],
 ) -> torch.Tensor:
-    """The same function as Maskwise's, with dropout."""
+    """Computes the same function as Maskwise, with dropout."""
     q, k, v = tensors
     mask = _with_documents(mask.dense() if isinstance(mask, LazyMask) else mask, packed, q, k)
     causal = q.shape[2] > 1 and mask is None and causal

@@ -83,8 +83,8 @@ tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     return result;
 }
 
-// Columns are adjacent; the other dimensions have query's memory order. So heads that are a
-// transposed slice of wider rows become such a slice again. Broadcast dimensions come first.
+// Columns are adjacent; the other dimensions have query's memory order. So if heads are a
+// transposed slice of wider rows, the result's heads are, too. Broadcast dimensions come first.
 tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
     const int rank = extents.rank(), missing = rank - query.extents.rank();
     const auto step = [&](int d) {
@@ -193,7 +193,7 @@ attention_plan find_plan(const attention_call& call) {
     return recent.find(key_of(call), [&] { return compile_for(call); });
 }
 
-// Gradients have the operands' types, and for each row the order of the operand's dimensions.
+// Gradients have the operands' types, and their dimensions have the operands' memory order.
 attention_gradients_plan compile_gradients(const gradients_call& gradients) {
     const attention_call& call = gradients.attention;
     attention_gradients_desc desc{describe_inputs(call)};

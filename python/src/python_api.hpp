@@ -92,9 +92,9 @@ nb::handle bfloat16_bits();
 // The dtype as error texts show it.
 nb::object name_of(PyArray_Descr* dtype);
 
-// Releases the GIL while elements are moved. If the interpreter has ended meanwhile, Python up
-// to 3.13 does not return the GIL but unwinds the thread. No destructor here may run then, without
-// a GIL. So the thread waits for the process to end, as in Python 3.14.
+// Releases the GIL while elements are moved. If the interpreter ends meanwhile, Python up to 3.13
+// does not return the GIL but unwinds the thread. Destructors must not run then, without a GIL. So
+// the thread waits for the process to end, as in Python 3.14.
 struct released_gil {
     explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
     ~released_gil() {

@@ -10,7 +10,7 @@ bool is_text(nb::handle array) {
     return type == NPY_OBJECT || type == NPY_UNICODE || type == NPY_VSTRING;
 }
 
-// An array of objects is an array of strings only if every element is one.
+// An array of objects counts as strings only if every element is a string.
 void require_strings(nb::handle array, const char* name) {
     if (PyArray_TYPE(as_array(array)) != NPY_OBJECT) return;
     for (const nb::handle element : array.attr("flat"))

@@ -21,7 +21,7 @@ struct small_vector {
     }
 };
 
-// Methods of at::TensorIterator with the object as the first argument.
+// Methods of at::TensorIterator. The first argument is the object.
 struct iterator_functions {
     std::int64_t (*numel)(const torch_iterator*) = nullptr;
     void* (*data_ptr)(const torch_iterator*, std::int64_t operand) = nullptr;
@@ -54,7 +54,7 @@ const iterator_functions& functions() {
     return all;
 }
 
-// By the numbers of torch's ScalarType.
+// Indexed by torch's ScalarType.
 data_type type_of_torch(std::int32_t number) {
     switch (number) {
     case 0:
@@ -91,8 +91,8 @@ data_type result_type(torch_iterator& iterator) {
     return type_of_torch(number);
 }
 
-// The strides of a dense tensor of one-byte elements tell the extents. torch's first dimension is
-// the innermost.
+// Computes the extents from the strides of a dense tensor of one-byte elements. torch's first
+// dimension is the innermost.
 dims extents_of(const torch_iterator& iterator) {
     const small_vector dense = functions().compatible_stride(&iterator, 1);
     dims extents;

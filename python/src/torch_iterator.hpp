@@ -1,5 +1,5 @@
-// Reads a TensorIterator, which torch's kernels for CPUs get: the types of its operands are
-// promoted, their shapes broadcast, the result's memory is allocated and overlaps are refused.
+// Reads a TensorIterator, the argument of torch's CPU kernels: types are promoted, shapes are
+// broadcast, the result's memory is allocated, and overlaps are refused.
 #pragma once
 
 #include <maskwise/maskwise.hpp>
@@ -27,13 +27,13 @@ struct iterator_operands {
     }
 };
 
-// Whether the loaded torch exports the functions that the others here call.
+// Whether the loaded torch exports the functions that read_operands calls.
 bool can_read_iterators();
 
 std::int64_t element_count(const torch_iterator& iterator);
 
-// None if the iterator has another number of operands, or if the result's type is not one that both
-// torch and Maskwise move unchanged: torch normalizes bytes of a boolean to 0 or 1.
+// None if the iterator has another number of operands, or if torch or Maskwise would convert
+// elements of the result's type: torch normalizes bytes of a boolean to 0 or 1.
 std::optional<iterator_operands> read_operands(torch_iterator& iterator, std::size_t count);
 
 } // namespace maskwise::python

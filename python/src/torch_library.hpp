@@ -1,4 +1,4 @@
-// Functions of the torch that this process has loaded, by the names that it exports.
+// Functions that the loaded torch exports.
 #pragma once
 
 #include <dlfcn.h>

@@ -54,7 +54,7 @@ std::optional<torch_element> as_f16(float value) {
     return bytes_of(static_cast<std::uint16_t>(sign | rest));
 }
 
-// torch refuses finite numbers beyond the type's largest one. NaNs are left to it.
+// torch refuses finite numbers beyond the type's largest one. torch converts NaN itself.
 template <class Number>
 bool fits(Number number, double largest) {
     const auto value = static_cast<double>(number);

@@ -1,4 +1,4 @@
-// Reads a number of torch's, c10::Scalar.
+// Reads a c10::Scalar, a number in torch.
 #pragma once
 
 #include <maskwise/maskwise.hpp>
@@ -13,8 +13,8 @@ struct torch_scalar; // c10::Scalar
 
 using torch_element = std::array<std::byte, 16>; // of any type, the rest is 0
 
-// The element to which torch would convert the number. None if torch might refuse it or round it
-// differently.
+// The element to which torch would convert the number. None if torch might refuse the number or
+// round it differently.
 std::optional<torch_element> element_of(const torch_scalar& number, data_type type);
 
 } // namespace maskwise::python

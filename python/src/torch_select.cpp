@@ -15,19 +15,19 @@
 namespace maskwise::python {
 namespace {
 
-// Below, torch is as fast.
+// Below this, torch is as fast.
 std::atomic<std::int64_t> least_elements{4096};
 std::atomic<std::int64_t> selects{0};
 
 // at::native::DispatchStub: its first member is the kernel that torch chose. PyTorch 2.8 to 2.10
-// leave it null and choose in each call, but call a kernel that is there.
+// leave it null and choose in each call, but call a kernel stored there.
 template <class Kernel>
 class dispatch_stub {
 public:
-    // `kernels`: the start of the names of torch's kernels, which end in a capability's.
+    // `kernels` is the common prefix of the names of torch's kernels; a capability is the suffix.
     dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Whether torch's kernel is known. `capability` is what torch says of this CPU.
+    // Whether torch's kernel is known. `capability` is torch's name for this CPU's.
     bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
         find_symbol(torch_library(), symbol_, place_);
@@ -48,7 +48,8 @@ public:
     Kernel torch() const { return torch_; }
 
 private:
-    // As torch does: without a kernel of AVX-512 that of AVX2. Null for a capability of other CPUs.
+    // Chooses as torch does: AVX2 if there is no AVX-512 kernel. Null for capabilities of other
+    // CPUs.
     Kernel choose(std::string_view capability) const {
         Kernel chosen = nullptr;
         if (capability == "AVX512") chosen = kernel_of("6AVX512E");
@@ -96,8 +97,7 @@ byte_range bytes_of(const iterator_operands& all, std::size_t operand, data_type
     return range;
 }
 
-// torch allows this overlap, because it cannot detect it. The result then depends on the order of
-// its loops.
+// torch does not detect this overlap. The result then depends on the order of torch's loops.
 bool is_apart(const iterator_operands& all, std::size_t operand, data_type type) {
     if (type == all.type && all.addresses[operand] == all.addresses[0] &&
         all.strides_bytes[operand] == all.strides_bytes[0])
@@ -107,8 +107,8 @@ bool is_apart(const iterator_operands& all, std::size_t operand, data_type type)
     return dst.last <= src.first || src.last <= dst.first;
 }
 
-// New memory is mapped at its first write, which takes several times as long as the Select, or a
-// third of that with huge pages. NumPy requests them from this size on; torch does not.
+// The first write to new memory maps it, which takes several times as long as the Select, or a
+// third of that with huge pages. NumPy requests huge pages from this size on; torch does not.
 constexpr std::ptrdiff_t huge_pages_from_bytes = 4 << 20;
 constexpr std::uintptr_t huge_page_bytes = 2 << 20;
 
@@ -130,7 +130,7 @@ void advise_huge_pages(byte_range dst) {
     madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // may be refused
 }
 
-// Elements of 8 bytes and more that are not side by side take as long in torch.
+// For elements of 8 bytes or more that are not contiguous, torch is as fast.
 bool gains(const iterator_operands& all, std::span<const data_type> types) {
     if (width_bytes(all.type) < 8 || all.extents.empty()) return true;
     for (std::size_t i = 0; i < types.size(); ++i) {
@@ -142,7 +142,7 @@ bool gains(const iterator_operands& all, std::span<const data_type> types) {
     return true;
 }
 
-// False if the layout is none of Maskwise's; nothing is written then.
+// False if Maskwise does not support the layout. Then nothing is written.
 bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
     std::optional<plan> select;
     try {

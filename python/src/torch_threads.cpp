@@ -1,5 +1,5 @@
-// The threads of the torch that this process has loaded, by C functions that torch exports
-// since 2.10 (torch/csrc/stable/c/shim.h).
+// The threads of the loaded torch, by C functions that torch exports since 2.10
+// (torch/csrc/stable/c/shim.h).
 #include "torch_threads.hpp"
 
 #include "torch_library.hpp"

@@ -85,8 +85,8 @@ private:
     std::optional<plan> plan_;
 };
 
-// Refuses an out whose elements overlap. Only a plan of the whole array tells, because pieces are
-// rows.
+// Refuses an out whose elements overlap. Pieces are rows, so only a plan of the whole array detects
+// that.
 void require_apart(nb::handle out, data_type type) {
     compile(dialect::onnx_where_16, {.cond = describe(out, data_type::boolean),
                                      .src_0 = {type, {}},

@@ -10,7 +10,8 @@
 namespace maskwise {
 namespace {
 
-// Enough that a worker which takes its last item after all others are done adds at most a fifth.
+// With this many, a worker that starts its last item after all others are done adds at most a
+// fifth.
 constexpr std::int64_t items_per_worker = 4;
 // An item of fewer key tiles spends too much time on its state. With many workers, half as many are
 // better than idle workers.
@@ -115,7 +116,7 @@ division divide(const tile_plan& plan, int threads) {
     division split;
     split.threads = threads;
     split.row_tiles = plan.heads * plan.row_tiles();
-    split.by_cost = threads > 1 && !plan.by_operators() && // there, values are added in one order
+    split.by_cost = threads > 1 && !plan.by_operators() && // which fixes the order of sums
                     plan.key_tiles() >= 2 * least_of_item(threads) &&
                     has_few_row_tiles(split.row_tiles, threads);
     std::int64_t items = split.row_tiles;

@@ -48,7 +48,7 @@ struct maps_memory {
     tile_mask* tiles; // of the cond, then of the bias
 };
 
-// The maps of cond and bias; norms of keys are found when they are needed.
+// The maps of cond and bias. Key norms are computed on demand.
 template <class ShareOut>
 tile_maps find_maps(const tile_plan& plan, const attention_operands& addresses,
                     const maps_memory& memory, int workers, const ShareOut& share_out) {

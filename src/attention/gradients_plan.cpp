@@ -14,9 +14,9 @@
 namespace maskwise {
 namespace {
 
-// Items that many threads share well; more cost more sums.
+// Enough items to balance many threads. Each item has a set of sums, which must be added up.
 constexpr std::int64_t most_items = 24;
-// The memory of sums that items of one group do not share.
+// Upper bound on the memory for the items' sums.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
 
 void refuse(const std::string& fault) {
@@ -31,7 +31,7 @@ void check_attention(const attention_desc& desc) {
                std::to_string(heads_of(desc.value)));
 }
 
-// Completes a gradient; without a type it becomes dense and of `type`.
+// Completes a gradient. Without a type it becomes dense and gets `type`.
 void complete(const char* name, tensor_desc& gradient, data_type type, const dims& extents,
               bool is_written) {
     const std::string whole_name = std::string("attention gradients: ") + name;
@@ -88,7 +88,7 @@ attention_gradients_desc checked(attention_gradients_desc desc) {
     return desc;
 }
 
-// Pairs of values and of dst's gradient are read in place. Keys in rows are needed in place, too.
+// Pairs of keys, values and dst's gradient are read in place.
 bool may_take_pairs(const attention_gradients_desc& desc) {
     const auto has_pairs = [](const tensor_desc& operand) {
         const dims& strides = operand.strides_bytes;

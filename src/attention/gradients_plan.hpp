@@ -41,10 +41,10 @@ struct gradients_plan {
     }
 };
 
-// On these kernels, of which tiles may be used. Throws as compile(attention_gradients_desc) does.
+// With these kernels, which may use AMX tiles. Throws as compile(attention_gradients_desc) does.
 std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
                                                           const kernel_table& kernels);
-// On the kernels of `target`; without tiles if the system refuses them.
+// With the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
                                                           isa target);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-// Beyond this size a logarithm of a sum has too few bits for the sum.
+// Above this, f32 statistics (maximum + log of the sum) have too few bits left for the sum.
 constexpr float largest_log_sum = 1 << 17;
 
 // A pair of bf16 moves like one f32.
@@ -89,7 +89,7 @@ void gradients_worker::compute_weights_again(std::int64_t head, std::int64_t row
     }
 }
 
-// The rows of query, dst and its gradient as the products take them.
+// Loads the rows of query, dst and dst's gradient in the layout of the products.
 void gradients_worker::load_rows() {
     operands_.for_each_panel([&](const panel_rows& panel) {
         load_dst(panel);
@@ -149,7 +149,7 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
     }
 }
 
-// Tiles that forward skips or that have no weight beside the rows' sums are left out.
+// Leaves out tiles that the forward pass skips, and tiles whose weights are negligible.
 void gradients_worker::run_key_tiles(const gradient_sums* sums) {
     const tile_range kept = operands_.kept_part({0, 0, 0, plan_.key_tiles()});
     const bool may_fill = !plan_.numbers.fill_is_minus_infinity();
@@ -265,7 +265,7 @@ void gradients_worker::add_query_gradients(const panel_tile& tile, const strided
               .accumulates = true});
 }
 
-// The products without masked places, where 0 * NaN would count.
+// Adds the products of unmasked places only, because 0 * NaN would be NaN.
 void gradients_worker::add_unmasked(const panel_tile& tile, const gradient_sums& sums) {
     const panel_scores& scores = tile.scores;
     const std::int64_t depth = plan_.depth, columns = plan_.columns, panel = plan_.panel;

@@ -22,7 +22,7 @@ public:
     float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
     // Adds the row tile's gradients of the bias.
     void add_bias_gradients(std::int64_t head, std::int64_t row_tile);
-    // Stores the gradients of a key tile. `head` is any of the group.
+    // Stores the gradients of a key tile. `head` is any head of the group.
     void store_keys(std::int64_t head, std::int64_t key_tile, const gradient_sums& sums);
 
     std::int64_t computed_tiles() const { return operands_.computed_tiles(); }

@@ -57,7 +57,7 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// So many tiles are read together, a few rows at a time, because memory is faster along a row.
+// Tiles that are read together, a few rows at a time, because memory is faster along a row.
 constexpr std::int64_t tiles_at_once = 16;
 
 float highest_of(const number_range& seen, tile_mask state, const mask_layout& layout) {

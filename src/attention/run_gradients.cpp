@@ -16,7 +16,7 @@ namespace maskwise {
 namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
-constexpr std::int64_t rows_at_once = 64; // of a gradient that is set to 0
+constexpr std::int64_t rows_at_once = 64; // cleared in one step
 
 // The parts of an execution's scratch memory, by their first bytes.
 class scratch_layout {
@@ -43,7 +43,7 @@ public:
     std::int64_t worker_bytes = 0, sums_bytes = 0, bytes = 0;
 
 private:
-    // If 64 bits do not hold the bytes, a number that no machine has.
+    // Saturates on overflow, so that the allocation fails.
     static std::int64_t padded(wide count) {
         constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
         constexpr auto line = static_cast<std::int64_t>(scratch_alignment);

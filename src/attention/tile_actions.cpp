@@ -51,9 +51,9 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
     return keys;
 }
 
-// NaN in the bias or in a row's scores counts as a weight. If scores have no bound, a tile that is
-// masked by a finite bias has a weight until the row's maximum is above half that bias, because a
-// row without other keys depends on it.
+// NaN in the bias or in a row's scores counts as a weight. Without a bound on scores, a tile masked
+// by a finite bias keeps its weight until the row's maximum is above half that bias: a row without
+// other keys depends on it.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;

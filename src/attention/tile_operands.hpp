@@ -44,8 +44,8 @@ struct panel_rows {
     std::int64_t number, first, queries;
 };
 
-// Where weighted values are added. The values so far are multiplied by `factor`. If that is null,
-// they are kept or, without `accumulates`, overwritten.
+// The destination of weighted values. With a `factor`, the values so far are multiplied by it.
+// Without, they are kept (`accumulates`) or overwritten.
 struct value_sums {
     float* values;
     const float* factor = nullptr;

@@ -111,8 +111,8 @@ bool takes_few(const tile_plan& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
-// Whether a head's rows of f32 are apart, as those of one of several heads are. Every row tile
-// reads them, but they share so few sets of a cache that they do not stay in it. A copy does.
+// Whether a head's f32 rows are far apart because rows of other heads are between them. Such rows
+// map to few cache sets, so they leave the cache before the next row tile reads them. A copy stays.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
     return operand.type == elem_type::f32 && plan.rows > most_tile_rows && plan.keys > 0 &&
            operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
@@ -223,7 +223,7 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// One tile, or all that several row tiles use, as far as L2 holds them.
+// Room for one tile. If several row tiles use the same tiles: for as many as fit L2.
 tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
                            std::int64_t tile_floats, worker_layout& layout) {
     const bool is_used_again = plan.row_tiles() > 1 || operand.shared_by > 1;

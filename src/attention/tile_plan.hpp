@@ -31,7 +31,7 @@ struct head_operand {
     }
 };
 
-// A copy of a tile of keys or values, as products take it.
+// A copy of a tile of keys or values in the layout of the products.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
     std::int64_t keys = 0;
@@ -54,7 +54,7 @@ struct worker_layout {
     tile_copies key_copies, value_copies;
 };
 
-// The numbers of an execution. The default is those of the description.
+// Parameters of one execution; by default those of the description.
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none

@@ -24,8 +24,8 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
     });
 }
 
-// A key that is left out has weight 0, but its value may be NaN. So its value is not multiplied: in
-// a pair that is cut, the other half is set to 0 meanwhile.
+// A masked key has weight 0, but its value may be NaN, so the value must not be multiplied. If a
+// run cuts a pair of keys, the other key's half is set to 0 temporarily.
 void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
                             const strided_matrix& value, const key_span& run,
                             const value_sums& sums) const {

@@ -57,8 +57,8 @@ cache_facts read_caches(const cpu_reader& cpu) {
     facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
     facts.l1_ways = std::clamp<std::int64_t>(facts.l1_ways, 4, 16);
     facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
-    // At least L2, at most 4 MB: no CPU on sale has more last-level cache per core. A larger figure
-    // is that of a whole socket, of which a virtual machine has a few cores.
+    // At least L2, at most 4 MB: no CPU on sale has more last-level cache per core. A virtual
+    // machine with a few cores may report the cache of the whole socket.
     facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
     return facts;
 }

@@ -14,8 +14,8 @@ struct cache_facts {
     std::int64_t last_level_bytes; // this core's share, clamped to a plausible range
 };
 
-// Reads CPUID leaf 4 or 0x8000001D and clamps: virtual machines report the last-level cache of the
-// whole socket for a few cores, in one case ten times the usable share.
+// Reads CPUID leaf 4 or 0x8000001D and clamps: a virtual machine with a few cores reports the
+// last-level cache of the whole socket, in one case ten times the usable share.
 cache_facts read_caches(const cpu_reader& cpu);
 
 // The caches of this machine, read at the first call.

@@ -55,9 +55,10 @@ bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_m
 bool may_use_tiles();
 
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` that of ONEDNN_MAX_CPU_ISA. An empty value sets no cap, but neon_bf16 is chosen
-// only if max_isa names it, until it has run natively. Throws argument_error if max_isa is unknown
-// or not supported. oneDNN owns the other variable, so an unknown value of it sets no cap.
+// `onednn_max_isa` that of ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is chosen only
+// if max_isa names it, because it has not run natively yet. Throws argument_error if max_isa is
+// unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN owns that
+// variable.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 

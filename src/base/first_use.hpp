@@ -11,11 +11,11 @@ namespace maskwise {
 // variable would stay locked in a child that is forked meanwhile.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// The same, but without the lock if another thread holds it for a second. That thread may wait for
-// the loader, whose lock the caller may hold: a constructor runs under it.
+// The same, but gives up if another thread holds the lock for a second. That thread may wait for
+// the loader, whose lock the caller may hold: constructors run under it.
 std::unique_lock<std::recursive_mutex> try_to_lock_first_use();
 
-// The slow path of at_first_use. Out of line: inlined, it would give every caller a stack frame.
+// The slow path of at_first_use. Not inlined: it would give every caller a stack frame.
 template <auto make>
 [[gnu::noinline]] auto& create_first(std::atomic<decltype(make())*>& instance) {
     using value = decltype(make());

@@ -76,8 +76,8 @@ private:
     std::array<std::atomic<Scratch*>, most_cached> cached_ = {};
 };
 
-// Calls work(first aligned address) with memory of the pool, or new memory. Nothing returns to the
-// pool if it throws.
+// Calls work(first aligned address) with memory of the pool, or new memory. If `work` throws, the
+// memory does not return to the pool.
 template <class Work>
 void with_scratch(scratch_pool<scratch_memory>& pool, std::int64_t bytes, const Work& work) {
     auto memory = pool.take();

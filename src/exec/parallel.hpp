@@ -15,8 +15,8 @@ int available_threads();
 using chunk_fn = void (*)(const void* context, std::int64_t chunk);
 
 // Calls body(context, chunk) once for each chunk in [0, chunks), on the caller's thread and others.
-// Returns when all are done. Meanwhile this thread runs no other task of the caller's. The body
-// must not throw.
+// Returns when all are done. While it waits, this thread starts no other task of the caller. The
+// body must not throw.
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context);
 
 } // namespace maskwise

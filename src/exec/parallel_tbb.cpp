@@ -54,7 +54,7 @@ void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
     const auto run = [=](const tbb::blocked_range<std::int64_t>& part) {
         for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk) body(context, chunk);
     };
-    // While this thread waits for the others, it must not start another task of the caller's: the
+    // While this thread waits for the others, it must not start another of the caller's tasks: the
     // caller may hold a lock that the task needs.
     tbb::this_task_arena::isolate([&] {
         // In the caller's group, chunks would be skipped if that group is cancelled.

@@ -50,8 +50,8 @@ inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, 
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }
 
-// Calls work(part) for each part and returns when all are done. `work` must not throw. Passes on
-// what the loop throws.
+// Calls work(part) for each part and returns when all are done. `work` must not throw. Exceptions
+// of the loop pass through.
 template <class Work>
 void run_in_parts(std::int64_t parts, const Work& work, const parallel_loop* loop = nullptr) {
     if (parts == 1) return work(0);

@@ -28,7 +28,7 @@ struct column_range {
     std::size_t first_action = 0;
 };
 
-// Bytes from the memory that an action reads to the same memory of the next row.
+// Distance in bytes from the memory that an action reads for one row to that for the next row.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
@@ -97,7 +97,8 @@ private:
         moves_[action_count_++] = move;
     }
 
-    // An operand of one element per row becomes a value. If it moves, rows cannot only be shifted.
+    // An operand of one element per row becomes a value. If it changes, the next row needs a new
+    // binding.
     row_side side_of(std::size_t number, std::int64_t& move) {
         const row_operand& operand = plan_.operands[number];
         row_side side{operand.type, address(pointers_.operands[number], operand)};
@@ -124,7 +125,7 @@ private:
         add_action(action, move);
     }
 
-    // A cond of one byte per row either replaces the row by the side or leaves it.
+    // If cond has one byte per row, the step replaces the row by the side, or does nothing.
     void bind_step(const row_select& step) {
         const row_operand& cond = plan_.operands[step.cond];
         const std::byte* bytes = address(pointers_.operands[step.cond], cond);
@@ -255,7 +256,7 @@ private:
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }
 
-    // Rows to prefetch while exponentials are computed and stored; else memory would be idle.
+    // Rows to prefetch while exponentials are computed and stored, because memory is idle then.
     const std::byte* scores_ahead() const {
         const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
         if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
@@ -327,8 +328,7 @@ private:
     shape_position position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
-    // Steps from a row to the next. Only valid while may_move_: no value was read for one row
-    // alone.
+    // Steps from a row to the next. Only valid while may_move_: no value was read for a single row.
     std::array<row_move, max_row_actions> moves_;
     bool may_move_ = false;
     std::size_t action_count_ = 0;

@@ -22,6 +22,7 @@ struct row_pointers {
 // Runs every row through the plan's steps, in parallel where that pays. result may equal scores if
 // both have one type. Never builds a causal mask, and never reads scores after a row's boundary.
 // Returns when the result is written. The threads are the loop's, or oneTBB's if `loop` is null.
+// Thread-safe. Does not allocate. Exceptions of the loop pass through.
 // Thread-safe. Does not allocate. Passes on what the loop throws.
 void run_rows(const row_plan& plan, const row_pointers& pointers,
               const parallel_loop* loop = nullptr);

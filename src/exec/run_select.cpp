@@ -6,7 +6,7 @@
 namespace maskwise {
 namespace {
 
-// Out of line: inlined, it would give a Select of one tile a stack frame.
+// Not inlined: it would give a Select of one tile a stack frame.
 [[gnu::noinline]] void run_many_tiles(const select_plan& plan, const operand_pointers& pointers,
                                       const parallel_loop* loop) {
     if (plan.tiles == 0) return run_strings(plan, pointers, loop);

@@ -71,7 +71,7 @@ public:
         return buffer(operand);
     }
 
-    // A readable address for an operand of which the kernel takes no element.
+    // A readable address for an operand whose elements the kernel does not select.
     std::byte* unread(std::size_t operand, const operand_access& access, std::byte* src) const {
         return access.kind == access_kind::direct ? src : buffer(operand);
     }

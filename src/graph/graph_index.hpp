@@ -21,7 +21,7 @@ public:
 
     // Null if the value comes from outside.
     const op* maker(std::size_t value) const;
-    // Slot by slot: an operator that uses the value twice is there twice.
+    // One entry per input slot: an operator that uses the value twice is listed twice.
     std::span<const op* const> users(std::size_t value) const;
     // The operator that alone uses the value, once, or null.
     const op* only_user(std::size_t value) const;

@@ -15,7 +15,7 @@ bool makes(std::span<const op> ops, std::size_t tensor);
 // Whether an operator of the set reads it.
 bool reads(std::span<const op> ops, std::size_t tensor);
 
-// The inputs of the operators that no operator of the set makes, slot by slot.
+// The inputs that no operator of the set makes, one entry per slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
 // Operators in topological order, divided by a chain: those that the chain's first value depends on
@@ -31,8 +31,8 @@ struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors
 };
 
-// Of the nodes whose inputs are all available, the earliest comes next. So a list in topological
-// order keeps its order.
+// Repeatedly takes the earliest node whose inputs are all available, so a list in topological order
+// keeps its order.
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes);
 
 } // namespace maskwise::graph

@@ -76,7 +76,7 @@ int print_environment() {
     return 0;
 }
 
-// Reads the file as bytes: nothing runs, not even its loader.
+// Reads the file as bytes. Runs neither the program nor its loader.
 int print_program(const std::string& path) {
     std::ifstream file(std::filesystem::is_regular_file(path) ? path : "", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

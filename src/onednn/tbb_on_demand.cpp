@@ -1,6 +1,6 @@
 // The plugin calls oneTBB but loads without it: this file defines the functions of libtbb that
 // exec/parallel_tbb.cpp calls, and forwards each to the libtbb of the process. The linker checks
-// the list: it refuses a plugin with an undefined function of oneTBB's.
+// the list: it rejects a plugin with an undefined function of oneTBB.
 
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
@@ -30,8 +30,8 @@
 
 namespace {
 
-// Each takes up to four pointers or integers and returns one or nothing. In every ABI that Maskwise
-// runs on, each of these has a register of its own, so one signature forwards all functions.
+// Each function has up to four parameters, pointers or integers, and returns one or nothing. In
+// every supported ABI each parameter has its own register, so one signature forwards all functions.
 using word = std::uintptr_t;
 using tbb_function = word(word, word, word, word);
 
@@ -90,7 +90,7 @@ bool take(void* handle, const char* how) noexcept {
     return is_resolved = true;
 }
 
-// Called once in a process: opening a library that is missing takes 100 microseconds.
+// Called once per process: opening a missing library takes 100 microseconds.
 bool take_any() noexcept {
     if (is_resolved) return true;
     if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");

@@ -8,10 +8,10 @@
 namespace maskwise {
 namespace {
 
-// The length of an operand's pieces that a box grows to.
+// Target length of an operand's contiguous pieces in a box.
 constexpr std::int64_t longest_run_bytes = 256;
-// The same for dst if pieces end within lines. Two tiles write such a line, each a part, so longer
-// pieces have fewer of them. Not a power of two, or rows of the buffers would collide in L1.
+// The target for dst if its pieces end within cache lines. Two tiles share each such line, and
+// longer pieces share fewer lines. Not a power of two, or rows of the buffers would collide in L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
 // A box holds at most this much of one operand.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
@@ -21,7 +21,7 @@ constexpr std::int64_t usual_box_elements = 4096;
 // Smaller operands stay in L2, or in L1, anyway.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
-// Offsets inside a box have 32 bits, even that of an element's last byte.
+// Offsets inside a box, up to an element's last byte, have 32 bits.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max() - 16;
 
 class box {
@@ -52,7 +52,8 @@ public:
         }
     }
 
-    // Cuts loops into equal chunks, of whole cache lines where operands run along the loop.
+    // Cuts loops into equal chunks. If an operand is contiguous along a loop, chunks are whole
+    // lines.
     tile_extents extents() const {
         tile_extents even = extent_;
         for (const int d : nest_.numbers())
@@ -82,7 +83,7 @@ private:
         return largest;
     }
 
-    // The most elements of the loop that keep offsets in 32 bits and the box within `most`
+    // Upper bound on the loop's elements: offsets stay within 32 bits and the box within `most`
     // elements.
     std::int64_t room_for(int d, std::int64_t most) const {
         std::int64_t reach = largest_offset;

@@ -42,7 +42,7 @@ tile_extents direct_rows(const loop_nest& nest) {
     return extent;
 }
 
-// How many of the box's innermost loops dst walks in one piece.
+// The number of the box's innermost loops along which dst is contiguous.
 int dense_loops(const loop_nest& nest, const tile_extents& extent) {
     std::int64_t dense_bytes = nest.width_bytes[op_dst];
     int d = 0;
@@ -67,7 +67,7 @@ void split(const loop_nest& nest, tiling& tile) {
         return count;
     };
     const int dense = dense_loops(nest, tile.extent);
-    // Long rows read operands that repeat from row to row in place.
+    // With long rows, operands that repeat from row to row are read in place.
     const bool long_rows = dense > 0 && rows_are_long(nest, tile[0]) && loops_from(1) < 2;
     tile.column_loops = long_rows ? 1 : dense;
     const int beyond = loops_from(tile.column_loops);

@@ -13,7 +13,8 @@ namespace {
 
 using namespace maskwise::onednn;
 
-// Enumerations travel as int, structs by their own name: everything else must be the same type.
+// Enumerations are passed as int, and structs have other names; everything else must have the same
+// type.
 template <typename T>
 struct as_maskwise {
     using type = std::conditional_t<std::is_enum_v<T>, int, T>;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A client as users write it: the public C++ header of oneDNN Graph.
+// A client as users write it, with the public C++ header of oneDNN Graph.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"
@@ -80,15 +80,15 @@ struct bound {
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs);
 
-// Runs the partitions in their order. Each tensor has the description in `now`, else that of its
-// port. Inputs without entry in `memory` are ones: f32 numbers, or masks.
+// Runs the partitions in their order. A tensor has the description in `now`, else that of its port.
+// Inputs without an entry in `memory` are ones: f32 numbers, or masks.
 using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
 void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});
 float element(const tensors& memory, std::size_t id, std::size_t index);
 
-// The status of a call, or of an exception that oneDNN throws through its functions. Compiling
-// again what oneDNN threw on gives a std::future_error from its cache.
+// The status of a call, or of an exception that oneDNN throws through its functions. If oneDNN
+// threw, compiling the same again throws a std::future_error from its cache.
 template <class Body>
 dnnl_status_t status_of(Body&& body) {
     try {

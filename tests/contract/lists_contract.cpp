@@ -33,7 +33,7 @@ entry mask(std::size_t id, const extents& shape) {
 
 using list = std::vector<entry>;
 
-// Compile gets each list as a whole; execute gets it without its last entries.
+// Compile gets the whole lists; execute gets them without their last entries.
 void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0,
          std::size_t outputs_left_out = 0) {
     std::vector<logical_tensor> in, out;

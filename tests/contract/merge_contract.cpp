@@ -54,7 +54,7 @@ TEST(merge, never_under_policy_debug) {
     EXPECT_EQ(scale_select_soft_max(policy::debug).size(), 3U);
 }
 
-// Element-wise operators stay oneDNN's, and the Select is a single partition.
+// oneDNN keeps element-wise operators, and the Select is a single partition.
 TEST(merge, needs_a_soft_max) {
     const auto partitions = partitions_of(
         {make(10, kind::Tanh, {dense(0, shape)}, dense(3, shape)),
@@ -137,7 +137,7 @@ std::vector<partition> select_soft_max() {
          soft_max(11, dense(3, shape), dense(4, shape))});
 }
 
-// At compile, oneDNN accepts a cond of other types than boolean, and any nonzero number is true.
+// At compile, oneDNN accepts a cond of types other than boolean; any nonzero number is true.
 TEST(merge, takes_any_cond_that_onednn_takes) {
     if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
     const auto partitions = select_soft_max();
@@ -170,7 +170,7 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
               dnnl_invalid_arguments);
 }
 
-// The scores and the result may share memory: the client is told so, and it is true.
+// If the plugin reports that scores and result may share memory, sharing must work.
 TEST(merge, runs_in_place_if_it_reports_so) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = scale_select_soft_max();
@@ -226,7 +226,7 @@ TEST(merge, takes_operators_with_constants) {
     }
 }
 
-// oneDNN refuses them at compile.
+// oneDNN refuses these constants at compile.
 TEST(merge, leaves_constants_that_no_row_has) {
     using attr = op::attr;
     const float nan = std::nanf("");

@@ -1,8 +1,8 @@
-// A client may pass other tensors to compile than to add_op: other shapes, ranks, layouts and
-// further tensors in the lists, and for single Selects and oneDNN's partitions other types. Merged
-// partitions and composites then do what oneDNN does with the operators, in every lane, with and
-// without the plugin. If oneDNN has no kernel for a type on this CPU, only the parts that need it
-// are refused.
+// A client may pass tensors to compile that differ from those of add_op: other shapes, ranks,
+// layouts and further tensors in the lists, and, for single Selects and oneDNN's partitions, other
+// types. Merged partitions and composites must then do what oneDNN does with the operators, in
+// every lane, with and without the plugin. If oneDNN has no kernel for a type on this CPU, only the
+// parts that need it are refused.
 
 #include "cpp_client.hpp"
 
@@ -24,7 +24,7 @@ std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis 
             soft_max(11, dense(3, shape, type), dense(4, shape, type), axis)};
 }
 
-// With each tensor as `now` describes it, inputs f32 and masks of ones.
+// Tensors are described as in `now`. Inputs are f32, and masks are ones.
 tensors run(const std::vector<partition>& partitions,
             const std::map<std::size_t, logical_tensor>& now) {
     tensors memory;
@@ -35,7 +35,7 @@ tensors run(const std::vector<partition>& partitions,
 // Ids of the operators, the same in every graph here.
 constexpr std::size_t mat_mul_id = 9, select_id = 10, soft_max_id = 11;
 
-// A Select alone Maskwise runs in every type.
+// Maskwise runs a Select alone in every type.
 bool needs_onednn(const partition& each) {
     return !plugin_is_loaded() || !has(each, select_id) || has(each, mat_mul_id);
 }
@@ -48,7 +48,7 @@ protected:
     }
 };
 
-// Constants must still exist in the next execution.
+// Constants must keep their values for the next execution.
 TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
     const logical_tensor constant{0, f32, shape, layout::strided, property::constant};
     auto chain = select_soft_max(dense(3, shape));
@@ -118,7 +118,7 @@ TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
         }
 }
 
-// oneDNN takes a layout from all strides, also where an extent is 1.
+// oneDNN derives a layout from all strides, even those of extents of 1.
 void expect_open_output(const extents& now, const extents& given, const extents& usual) {
     const auto mask = dense(1, {1}, boolean);
     const auto select = make(10, kind::Select, {mask, dense(0, now), dense(2, {1})}, dense(3, now));
@@ -141,7 +141,7 @@ TEST_F(redescribed, an_open_output_has_the_dense_stride_for_an_extent_of_1) {
     expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // not 1, the extent of the rows
 }
 
-// A mask's layout is not one that oneDNN's operators would have handed on.
+// oneDNN's operators would not have passed on the layout of a mask.
 TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
     const auto mask = dense(1, shape, boolean);
     const auto partitions = partitions_of(
@@ -154,7 +154,7 @@ TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
     EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), (extents{8, 1}));
 }
 
-// The divisor is unknown at add_op. At compile it enlarges the result.
+// The divisor is unknown at add_op and enlarges the result at compile.
 TEST_F(redescribed, an_operand_of_unknown_shape_may_be_the_largest) {
     const extents now{3, 4, 8};
     const auto memory = run(
@@ -224,7 +224,7 @@ TEST_F(redescribed, a_list_may_name_other_outputs) {
     }
 }
 
-// 64 products of 0 and 1 are 0; the tensor that the client lists under the same id is full of 77.
+// 64 products of 0 and 1 are 0. The client's tensor with the same id is full of 77.
 TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
     const extents q{1, 1, 8, 4}, k{1, 1, 4, 8}, s{1, 1, 8, 8};
     const auto partitions = partitions_of(
@@ -334,7 +334,7 @@ std::vector<op> backward() {
                  {{a, true}})};
 }
 
-// Without bf16 the graph is in pieces: Maskwise's with the Select (5), and oneDNN's.
+// Without bf16 the graph is split: one part with the Select (5) is Maskwise's, the others oneDNN's.
 bool is_compiled(const partition& each) {
     if (library().bf16 || (plugin_is_loaded() && has(each, 5))) return true;
     const auto ops = backward(); // an operator belongs to one graph
@@ -343,8 +343,8 @@ bool is_compiled(const partition& each) {
     });
 }
 
-// oneDNN throws on a part of it, but compiles the whole if it has bf16. Objects that it threw on
-// must outlive its cache's entry.
+// oneDNN throws on a part of it, but compiles the whole if it has bf16. Objects that were in use
+// when oneDNN threw must outlive its cache's entry.
 TEST_F(redescribed, objects_that_onednn_throws_on_outlive_its_cache_entry) {
     static auto& kept = *new std::vector<std::vector<partition>>;
     const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();

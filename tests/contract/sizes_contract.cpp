@@ -20,7 +20,7 @@ struct counts {
     int refused = 0, accepted = 0, executed = 0;
 };
 
-// Out of line: the compiler would follow a rank of -1 into the copy.
+// Not inlined: the compiler would warn about a copy with a rank of -1.
 [[gnu::noinline]] extents shape_of(const logical_tensor& tensor) {
     return tensor.get_dims();
 }
@@ -29,7 +29,7 @@ std::size_t width_of(const logical_tensor& tensor) {
     return tensor.get_data_type() == boolean ? 1 : sizeof(float);
 }
 
-// Broadcasts to `to`. oneDNN's header refuses ranks beyond 12 and strides of another rank itself.
+// Broadcasts to `to`. oneDNN's header itself refuses ranks beyond 12 and strides of another rank.
 logical_tensor random_tensor(chance& random, std::size_t id, const extents& to, tensor_type type) {
     extents shape(to.begin() + (to.empty() || !random.one_in(4) ? 0 : 1), to.end()), strides;
     for (std::int64_t& extent : shape) {
@@ -69,7 +69,7 @@ void execute_if_small(const dnnl::graph::compiled_partition& compiled,
     ++seen.executed;
 }
 
-// The Select of ids 1 to 3 is 4. The partition's output is `result`.
+// The Select of ids 1 to 3 makes 4. The partition's output is `result`.
 void try_sizes(chance& random, const partition& what, std::size_t result, counts& seen) {
     extents shape;
     for (int rank = random.below(5); rank > 0; --rank) shape.push_back(random.extent());

@@ -1,5 +1,5 @@
-// A separate file: if operator new and its use are in one file, the compiler reports free() as a
-// mismatch.
+// A separate file: if operator new and its use are in one file, the compiler warns that free() does
+// not match.
 #include "support/allocations.hpp"
 
 #include <atomic>
@@ -64,7 +64,7 @@ void operator delete(void* address, std::size_t) noexcept {
     release(address);
 }
 
-// Like libstdc++, which sanitizers would replace by their operator.
+// The same as libstdc++'s, which a sanitizer would replace by its own.
 void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }

@@ -3,22 +3,21 @@
 #include <cstddef>
 #include <cstdint>
 
-// operator new of a program that lists allocations.cpp among its sources.
+// operator new of programs whose sources include allocations.cpp.
 namespace maskwise::test {
 
-// How often it was called so far.
+// The number of calls so far.
 std::int64_t allocations();
 
 // From now on, allocations of `bytes` bytes fail; 0: none fails.
 void fail_allocations_of(std::size_t bytes);
 
-// One of the next allocations fails; the first is number 0. With `onwards`, all later ones fail,
-// too.
+// Makes one allocation fail: the next is number 0. With `onwards`, all later ones fail, too.
 void fail_allocation(std::int64_t number, bool onwards);
-// No allocation fails any more. Returns whether one did.
+// Ends the failures. Returns whether an allocation failed.
 bool stop_failing();
 
-// Blocks that were not freed yet.
+// The number of blocks not freed yet.
 std::int64_t living_allocations();
 
 } // namespace maskwise::test

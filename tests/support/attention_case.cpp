@@ -13,7 +13,7 @@
 namespace maskwise::test {
 namespace {
 
-// visit(address of the element).
+// Calls visit(address) for each element.
 template <typename Visit>
 void for_each_element(const view& elements, Visit visit) {
     walk<1>(elements.extents, {elements.strides_bytes},
@@ -76,7 +76,7 @@ grid kept_places(const attention_case& problem, bool by_cond = true) {
     });
 }
 
-// The scores with all that masks them, and how large the terms are of those that have a part.
+// The masked scores, and the sizes of the terms of those with a weight.
 struct attention_scores {
     grid values, sizes;
 };
@@ -104,7 +104,7 @@ attention_scores scores_of(const attention_case& problem) {
         const double bias = biases.values[i];
         const bool masks_by_bias = bias <= -1e30;
         size = kept.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
-        // In f32: a large fill swallows its bias, and the lowest number its score.
+        // In f32, because a large fill absorbs its bias, and the lowest number absorbs its score.
         if (kept.values[i] == 0) {
             score = desc.fill + (desc.bias_on_fill ? static_cast<float>(bias) : 0.0F);
             continue;
@@ -116,7 +116,7 @@ attention_scores scores_of(const attention_case& problem) {
     return scores;
 }
 
-// One for each row of all heads.
+// One sink for each row of all heads.
 std::vector<double> sinks_of_rows(const attention_case& problem) {
     extent_list extents = problem.outer();
     extents.push_back(problem.query.at.extents.end()[-2]);
@@ -135,13 +135,13 @@ double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_
     return statistics;
 }
 
-// The error that f32 sums may have in a row of scores of these sizes, and so in the logarithm of
-// the sum of weights.
+// The error of f32 sums in a row of scores of these sizes, and so of the logarithm of the sum of
+// weights.
 double score_error(const attention_case& problem, std::span<const double> sizes) {
     double largest = 0;
     for (const double size : sizes) largest = std::max(largest, size);
     const auto depth = static_cast<double>(problem.key.at.extents.back());
-    // Equal weights that are added one by one, as in a tile, are all rounded in the same direction.
+    // Equal weights added one by one, as in a tile, are all rounded in the same direction.
     const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
     return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
 }
@@ -154,7 +154,7 @@ tensor_desc attention_tensor::desc() const {
 }
 
 void attention_tensor::fill(const std::vector<double>& wanted) {
-    // A boolean is any byte.
+    // A boolean may be any byte.
     const element written = type == data_type::boolean ? element::u8 : element_of(type);
     auto next = wanted.begin();
     for_each_element(at, [&](std::byte* to) { store(to, written, *next++); });
@@ -218,12 +218,12 @@ wanted_attention expected(const attention_case& problem) {
     wanted.dst = multiply_heads(problem, scores, value, false, 0).values;
     for (double& each : value.values) each = std::abs(each);
     wanted.dst_error = multiply_heads(problem, scores, value, false, 0).values;
-    // Products of bf16 use weights rounded to bf16. Equal values of all keys that are added one by
-    // one are rounded in the same direction, too.
+    // Products of bf16 use weights rounded to bf16. If all keys have equal values, adding them one
+    // by one rounds in the same direction, too.
     const double rounded = problem.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);
     const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
-    // A weight below 2^-126 may be 0. Next to a sink, there may be no larger weight.
+    // A weight below 2^-126 may be 0. With a sink, all weights may be that small.
     const double least = problem.sinks.exists() ? 1e-36 : 0;
     for (std::size_t i = 0; i < wanted.dst_error.size(); ++i)
         wanted.dst_error[i] =

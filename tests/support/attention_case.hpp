@@ -64,15 +64,15 @@ struct wanted_attention {
 
 // The definition, in double precision.
 wanted_attention expected(const attention_case& what);
-// For each key: whether any row of any head keeps it, by the rules and the boundary, and optionally
-// by cond.
+// Whether any row of any head keeps each key, by the rules and the boundary, and optionally by
+// cond.
 std::vector<bool> kept_keys(const attention_case& what, bool by_cond);
 
-// any: permuted, backward and with gaps; repeated: also with strides of 0, for inputs; turned:
-// dense with the last two dimensions the other way round.
+// any: permuted, backward and with gaps. repeated: also with strides of 0, for inputs. turned:
+// dense with the last two dimensions transposed.
 enum class layout { dense, any, repeated, turned };
 
-// Puts a tensor into memory of random bits.
+// Places a tensor in memory of random bits.
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
              const extent_list& extents, layout how);
 
@@ -83,7 +83,7 @@ attention_case make_attention_case(generator& random, bool is_small = false);
 attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed);
 
-// A tensor of the case becomes a bias, or a cond, dense.
+// Adds a dense bias, or a dense cond, to the case.
 void set_bias(attention_case& what, data_type type, const extent_list& extents,
               const std::vector<double>& bias);
 void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
@@ -96,14 +96,14 @@ bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> 
 using input_memory = std::vector<std::vector<std::byte>>;
 input_memory copy_inputs(const attention_case& what);
 
-// Compares dst and statistics with the expected ones, and checks that nothing around their elements
-// changed since `before`.
+// Compares dst and statistics with the expected values. Checks that memory between and around their
+// elements is unchanged.
 struct output_memory {
     std::vector<std::byte> dst, statistics;
     friend bool operator==(const output_memory&, const output_memory&) = default;
 };
 output_memory copy_outputs(const attention_case& what);
-// Empty where all is right.
+// Empty if all is right.
 std::string compare(const attention_case& what, const wanted_attention& wanted,
                     output_memory before);
 

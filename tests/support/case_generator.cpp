@@ -25,7 +25,8 @@ void append_view(std::string& text, const char* name, const view& operand) {
 
 } // namespace
 
-// A fuzzer's bytes: as many as the range needs, so that one changed byte changes one draw.
+// Consumes as many of a fuzzer's bytes as the range needs, so that one changed byte changes one
+// draw.
 std::int64_t generator::draw(std::int64_t least, std::int64_t most) {
     if (bytes_.empty()) return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
     const std::uint64_t range =
@@ -78,7 +79,7 @@ void lay_out(generator& random, view& operand, std::int64_t width) {
     std::iota(order.rbegin(), order.rend(), std::size_t{0});
     if (one_in(random, 3)) std::shuffle(order.begin(), order.end(), random);
     const bool padded = one_in(random, 3);
-    // Fields of a structure may be a fraction of an element apart.
+    // Fields of a structure may be apart by a fraction of an element.
     const std::int64_t unit = one_in(random, 4) ? 1 : width;
     std::int64_t stride = width * (one_in(random, 12) ? draw(random, 2, 3) : 1);
     operand.strides_bytes.assign(rank, 0);

@@ -11,8 +11,8 @@
 
 namespace maskwise::test {
 
-// The source of a case's random decisions: a fuzzer's bytes while they last, else random numbers of
-// a seed.
+// The source of a case's random decisions: a fuzzer's bytes until they are used up, then random
+// numbers of a seed.
 class generator {
 public:
     using result_type = std::uint64_t;
@@ -25,7 +25,7 @@ public:
     static constexpr result_type max() { return UINT64_MAX; }
     result_type operator()() { return random_(); }
 
-    // A whole number of [least, most].
+    // A whole number in [least, most].
     std::int64_t draw(std::int64_t least, std::int64_t most);
 
 private:
@@ -33,7 +33,7 @@ private:
     std::mt19937_64 random_;
 };
 
-// A whole number of [least, most].
+// A whole number in [least, most].
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);
 bool one_in(generator& random, int n);
 double draw_number(generator& random, double least, double end); // in [least, end)
@@ -48,12 +48,12 @@ struct select_case {
     int in_place = -1; // 0 or 1: dst has that source's layout and buffer
 };
 
-// Ranks 0 to 6, now and then up to 64; every broadcast class; permuted, padded, overlapping and
-// backward inputs, dst permuted, backward and with gaps; up to about `most_elements` elements of
-// dst, now and then none.
+// Ranks 0 to 6, sometimes up to 64. Every broadcast class. Inputs are permuted, padded, overlapping
+// and backward, dst permuted, backward and with gaps. Up to about `most_elements` elements of dst,
+// sometimes none.
 select_case make_case(generator& random, std::int64_t most_elements);
 
-// The steps of drawing a case. draw_shape: as above. draw_input: each extent is dst's or 1, rarely
+// Steps of drawing a case. draw_shape: as above. draw_input: each extent is dst's or 1, rarely
 // without dst's first dimensions; strides as above. lay_out: strides without overlap for the
 // extents.
 std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements);
@@ -72,7 +72,7 @@ void fill_mask(generator& random, std::byte* data, std::size_t bytes);
 // Memory of random bits for an operand, against one of its guards; sets operand.data.
 guarded_buffer place(generator& random, view& operand, std::int64_t width_bytes);
 
-// Everything needed to see a failing case.
+// All facts of a failing case.
 std::string to_string(const select_case& c);
 
 } // namespace maskwise::test

@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators of a graph in double precision: the one definition for the oracles of attention, of
-// the harness and of the fuzz targets. Shares nothing with src/ or with oneDNN.
+// The operators of a graph in double precision: the common definition for the oracles of attention,
+// of the harness and of the fuzz targets. Shares nothing with src/ or oneDNN.
 
 #include "support/oracle.hpp"
 
@@ -20,7 +20,7 @@ struct grid {
     extent_list strides() const { return dense_view(nullptr, extents, 1).strides_bytes; }
 };
 
-// value(x, y) of the elements of both, which broadcast.
+// Applies value(x, y) to the elements of both, which broadcast.
 template <typename Value>
 grid combine(const grid& a, const grid& b, const Value& value) {
     grid made{broadcast({a.extents, b.extents}).value(), {}};
@@ -35,7 +35,7 @@ grid combine(const grid& a, const grid& b, const Value& value) {
     return made;
 }
 
-// visit(first element, step) of each line along the axis, lines in row-major order.
+// Calls visit(first element, step) for each line along the axis, in row-major order.
 template <typename Visit>
 void for_each_line(const grid& of, std::size_t axis, const Visit& visit) {
     const extent_list strides = of.strides();

@@ -21,7 +21,7 @@ public:
     std::byte* data() const { return data_; }
     std::size_t size() const { return size_; }
     std::span<std::byte> bytes() const { return {data_, size_}; }
-    bool intact() const; // nothing was written around the bytes, where there is no guard page
+    bool intact() const; // whether the pattern around the bytes is unchanged
 
 private:
     std::span<std::byte> rest_in_front() const;

@@ -1,4 +1,4 @@
-// Extents and strides at the limits of 64 bits, and memory of exactly the size that they reach.
+// Extents and strides at the limits of 64 bits, and memory of exactly the needed size.
 #pragma once
 
 #include "support/case_generator.hpp"
@@ -61,7 +61,7 @@ inline wide elements_of(numbers extents) {
     return count;
 }
 
-// Bytes before element {0,...,0} and from there on, for all elements.
+// Bytes that all elements reach before element {0,...,0} and from it on.
 struct reach {
     wide before = 0, behind = 0;
     bool is_empty = false;

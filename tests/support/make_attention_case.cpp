@@ -19,7 +19,7 @@ std::vector<double> normal_numbers(generator& random, std::int64_t count, double
     return numbers;
 }
 
-// A few of something, one panel or tile more or less, or several tiles.
+// A few, one panel or tile more or less one, or several tiles.
 std::int64_t draw_count(generator& random) {
     switch (draw(random, 0, 3)) {
     case 0:
@@ -96,8 +96,8 @@ extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64
     return behind(random, outer, true, shapes.keys, columns);
 }
 
-// Kept where not 0. Columns as padding, blocks, noise, all, none, or a triangle; now and then some
-// rows without any.
+// Kept where not 0: padding by columns, blocks, noise, all, none, or a triangle; sometimes some
+// fully masked rows.
 std::vector<double> draw_mask(generator& random, const extent_list& extents) {
     const std::int64_t rows = extents.end()[-2], keys = extents.end()[-1];
     const std::int64_t kind = draw(random, 0, 5), length = draw(random, 0, keys);
@@ -132,8 +132,8 @@ double lowest_of(data_type type) {
                                     : std::numeric_limits<float>::lowest();
 }
 
-// A mask that is added: some elements or rows are -infinity or the lowest number; the others are
-// numbers or 0.
+// A mask to add: some elements or rows are -infinity or the lowest number; the others are numbers
+// or 0.
 std::vector<double> draw_bias(generator& random, data_type type, const extent_list& extents) {
     std::vector<double> bias = normal_numbers(random, count_of(extents), one_in(random, 3) ? 0 : 2);
     if (one_in(random, 2)) return bias;
@@ -196,7 +196,7 @@ void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& p
     problem.sinks.fill(sinks);
 }
 
-// Rows of keys or values that no row of query keeps become NaN: they must not matter.
+// Rows of keys or values that no row of query keeps become NaN, because they must not matter.
 void spoil_masked(attention_tensor& tensor, const std::vector<bool>& kept) {
     const extent_list& extents = tensor.at.extents;
     for (std::size_t d = 0; d < extents.size(); ++d)
@@ -214,12 +214,12 @@ void spoil_masked_keys(attention_case& problem) {
         spoil_masked(problem.value, kept_keys(problem, false));
 }
 
-// Whether the bias has values so low that the engine may skip their scores or count them.
+// Whether the bias is so low somewhere that the engine may skip scores or count them.
 bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }
 
-// Its row becomes NaN, the others stay.
+// This query's row becomes NaN; the others stay.
 void spoil_one_query(generator& random, attention_tensor& query) {
     std::vector<double> values = query.values;
     if (values.empty()) return;
@@ -251,7 +251,7 @@ void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case&
             one_in(random, 2) ? layout::any : layout::dense);
 }
 
-// The last two dimensions change places in memory.
+// A view with its last two dimensions transposed in memory.
 view turned_view(extent_list extents, std::int64_t width) {
     std::swap(extents.end()[-1], extents.end()[-2]);
     view transposed = dense_view(nullptr, extents, width);

@@ -5,8 +5,7 @@
 
 namespace maskwise::test {
 
-// Elements of the float types to numbers and back, by their fields: nothing of it is shared with
-// src/.
+// Elements of the float types to numbers and back, by their fields. Shares nothing with src/.
 struct number_format {
     int exponent_bits, fraction_bits; // after the sign
 };
@@ -34,7 +33,7 @@ double round_to(double value, element type);
 double load(const std::byte* from, element type);
 void store(std::byte* to, element type, double value);
 
-// The next f32, `steps` of them further up (or down where negative).
+// The f32 that is `steps` steps above `value` (below if negative).
 double step_f32(double value, int steps);
 
 } // namespace maskwise::test

@@ -17,7 +17,7 @@ enum class operation {
 double compute(operation what, double x, double y = 0, double alpha = 0, double beta = 0);
 int input_count(operation what);
 
-// By either of its names, "leaky_relu" and "LeakyReLU".
+// Finds an operation by either name: "leaky_relu" or "LeakyReLU".
 std::optional<operation> find_operation(std::string_view name);
 
 // In-place SoftMax of `count` numbers with stride `step`. Returns the logarithm of the sum of

@@ -11,28 +11,28 @@
 namespace maskwise::test {
 
 // One operand of the reference: extents and byte strides, outermost first. Shares nothing with the
-// library on purpose.
+// library.
 struct view {
     std::byte* data = nullptr;
     std::vector<std::int64_t> extents;
     std::vector<std::int64_t> strides_bytes;
 };
 
-// Row-major. Inputs are not written.
+// A row-major view. Inputs are not written.
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 
-// Bytes from element {0, ..., 0} to the element that a result's index reads: shapes are aligned at
+// Bytes from element {0, ..., 0} to the element for an index of the result: shapes are aligned at
 // the last dimension, and extents of 1 are repeated.
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index);
 
-// To the next index, the last dimension first; false after the last one. No extent is 0.
+// Advances the index, the last dimension first. Returns false after the last index. No extent is 0.
 bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> extents);
 
-// Bytes from element {0,...,0} down to the lowest one: not 0 where strides are negative.
+// Bytes from the lowest element to element {0,...,0}; not 0 if strides are negative.
 std::int64_t bytes_below(const view& operand);
 
-// Bytes from the first to one past the last byte that the view can touch; 0 if it is empty.
+// Bytes from the first to one past the last byte of the view; 0 if it is empty.
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes);
 
 using extent_list = std::vector<std::int64_t>;
@@ -47,8 +47,8 @@ inline std::int64_t inner_stride(const extent_list& strides) {
     return strides.empty() ? 0 : strides.back();
 }
 
-// Calls row(offsets, extent) for each innermost row of the shape. Operand k steps by strides[k],
-// along the row by the last of them. Without dimensions, there is one row of one element.
+// Calls row(offsets, extent) for each innermost row of the shape. Operand k steps by strides[k];
+// along the row, by the last of them. Without dimensions, there is one row of one element.
 template <std::size_t N, typename Row>
 void walk_rows(const extent_list& extents, const std::array<extent_list, N>& strides, Row&& row) {
     if (count_of(extents) == 0) return;
@@ -62,7 +62,7 @@ void walk_rows(const extent_list& extents, const std::array<extent_list, N>& str
     } while (advance(index, outer));
 }
 
-// visit(offsets) for each element.
+// Calls visit(offsets) for each element.
 template <std::size_t N, typename Visit>
 void walk(const extent_list& extents, const std::array<extent_list, N>& strides, Visit&& visit) {
     walk_rows<N>(extents, strides, [&](auto offsets, std::int64_t extent) {
@@ -73,8 +73,8 @@ void walk(const extent_list& extents, const std::array<extent_list, N>& strides,
     });
 }
 
-// The common broadcast shape. In each dimension, counted from the last, at most one extent other
-// than 1 may occur; nullopt if two occur.
+// The common broadcast shape. In each dimension, counted from the last, at most one extent may
+// differ from 1; else nullopt.
 std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes);
 
 // The shape of dst; nullopt if operands do not broadcast. `cond_expands`: cond may be larger than

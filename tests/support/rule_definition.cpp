@@ -26,7 +26,7 @@ values draw_values(generator& random, std::int64_t sequences, std::int64_t least
     return all;
 }
 
-// Runs one after the other, with gaps, and now and then without rows or keys.
+// Consecutive runs, with gaps, sometimes without rows or keys.
 std::vector<document> draw_documents(generator& random, const rule_shape& shape) {
     std::vector<document> made;
     const std::int64_t longest = draw(random, 1, 1 + shape.rows);

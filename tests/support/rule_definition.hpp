@@ -13,7 +13,7 @@ struct rule_shape {
     std::int64_t sequences = 1, rows = 0, keys = 0;
 };
 
-// Whether the rules keep one place, by their definition.
+// Whether the rules keep this place, by definition.
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key);
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Result(unittest.TextTestResult):
-    """Counts the tests that were started: unittest itself counts only those that passed."""
+    """Counts the tests that were started; unittest only counts those that passed."""
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
@@ -22,7 +22,7 @@ class Result(unittest.TextTestResult):
 
 
 def describe(result: Result) -> ElementTree.Element:
-    """A failed setUpClass was never started, and a test may fail in several of its parts."""
+    """If setUpClass fails, the test was never started. A test may fail in several subtests."""
     failed = {identity(test) for test, _ in [*result.failures, *result.errors]}
     failed |= {test.id() for test in result.unexpectedSuccesses}
     skipped = {identity(test): reason for test, reason in result.skipped}
@@ -37,7 +37,7 @@ def describe(result: Result) -> ElementTree.Element:
 
 
 def identity(test: unittest.TestCase) -> str:
-    """For a subtest: the whole test."""
+    """The test that a subtest belongs to."""
     return str(getattr(test, "test_case", test).id())
 
 

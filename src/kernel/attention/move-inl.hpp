@@ -138,7 +138,7 @@ HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t ro
     }
 }
 
-// Several rows are a tile of keys or values, and the next tile follows it.
+// Also prefetches the next tile: several rows are a tile of keys or values.
 HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
                                  std::int64_t columns, float* dst) {
     const std::int64_t next_bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;

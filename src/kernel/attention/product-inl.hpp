@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// The attribute of both kinds: templates cannot vary it by argument.
+// The function attribute of both products. A template cannot choose it by an argument.
 #undef MASKWISE_PRODUCT_ATTR
 #if HWY_TARGET == HWY_AVX3
 #define MASKWISE_PRODUCT_ATTR __attribute__((target(HWY_TARGET_STR ",avx512bf16")))
@@ -31,8 +31,8 @@ struct f32_product {
 
 #if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
-// An element is two of bf16. ARM uses assembly: GCC's intrinsics fix an architecture, which differs
-// from Highway's if -mcpu names a newer one.
+// An element is a pair of bf16. ARM uses assembly: GCC's intrinsics require an architecture, and it
+// differs from Highway's if -mcpu names a newer one.
 struct bf16_pair_product {
     static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
 #if HWY_TARGET == HWY_AVX3
@@ -48,8 +48,8 @@ struct bf16_pair_product {
 
 #endif
 
-// Rows of a per block. With 32 registers 12: two sums each, two vectors of b and one of a. With 16
-// registers 6.
+// Rows of a per block. 32 registers hold 12 rows: 24 sums, two vectors of b and one of a. 16
+// registers hold 6.
 constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
 
 // Addresses of the rows of a block: one base per three rows, plus a stride.

@@ -29,8 +29,8 @@ HWY_ATTR HWY_INLINE vec_f32 max_of_block(const row_block& block) {
     return hn::Max(hn::Max(block[0], block[1]), hn::Max(block[2], block[3]));
 }
 
-// Two copies of apply_step, because CPUs prefetch by the address of the load instruction. An
-// operand that shared its loads with one 64 MB away was read at a third of the speed.
+// Two copies of apply_step, because CPUs prefetch by the address of the load instruction. When two
+// operands 64 MB apart shared a load instruction, one was read at a third of the speed.
 HWY_ATTR HWY_INLINE void compute_block(const row_piece& piece, const row_columns& columns,
                                        row_block& block) {
     load_side(piece.source, columns, block);

@@ -157,9 +157,9 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
     }
 }
 
-// Prefetches a later row if it is copied from another source than this row, which hardware does not
-// predict (row copies of 4 KB: 0.45 of the limit, 0.3 without). Hardware prefetches rows of the
-// same source; doing it here again would cost a tenth of the speed.
+// Prefetches a later row if its source differs from this row's, because hardware does not predict
+// the change (row copies of 4 KB: 0.45 of the limit, 0.3 without). Hardware prefetches rows of the
+// same source; prefetching them again would cost a tenth of the speed.
 template <std::size_t Width, column_class C0, column_class C1>
 class read_ahead {
 public:

@@ -1,6 +1,6 @@
-// Execution. For a compiled partition that is not Maskwise's the plugin adds one lookup. Since 3.13
-// the real execute calls execute_v2 by its exported name and so enters the plugin again. So a
-// forwarder holds no lock while it forwards.
+// Execution. If oneDNN compiled the partition, the plugin costs one lookup. Since 3.13 the real
+// execute calls execute_v2 by its exported name and so enters the plugin again. So a forwarder
+// holds no lock while it forwards.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -34,8 +34,8 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     return call_real(&real_library::stream_wait, stream);
 }
 
-// The client's sycl::event for the result stays default: it counts as complete, and the work is
-// complete.
+// The client's sycl::event for the result keeps its default value, which counts as complete. The
+// work is complete.
 abi::status execute_compiled(const executable& compiled, const execute_call& call,
                              const void* deps = nullptr) {
     if (call.stream == nullptr) return abi::invalid_arguments;
@@ -62,7 +62,7 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                            num_outputs, outputs);
 }
 
-// In an older library a client cannot own scratchpads, so its first execute does the same.
+// Before 3.13 a client cannot own scratchpads, so its first execute does the same.
 abi::status
 dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
                                          abi::stream stream, std::size_t num_inputs,

@@ -30,8 +30,8 @@ void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
-// Verbose lines have the mode. oneDNN does not return it once the graph is finalized, so the first
-// Select asks for it. Later changes come through the setter's hook.
+// Verbose lines show the mode. oneDNN does not return it once the graph is finalized, so the plugin
+// asks for it at the first Select. The setter's hook records later changes.
 void note_select(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_select, true)) return;
     int applies_to_int = 0;
@@ -39,8 +39,8 @@ void note_select(abi::graph graph, graph_record& record) {
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
 }
 
-// If the client asks for more partitions than there are, it gets hollow objects for the rest, which
-// must not be read. So the real count bounds the loop.
+// If the client asks for more partitions than exist, oneDNN creates hollow objects for the rest,
+// which must not be read. So the real count bounds the loop.
 abi::status get_claimed(abi::graph graph, const graph_record* record, std::size_t num,
                         abi::partition* partitions) {
     if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
@@ -88,7 +88,8 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto* const added = record != nullptr ? tables().ops.find(op) : nullptr;
     if (added == nullptr) {
         const auto status = real_add_op(graph, op);
-        // The consumers of the graph's values are unknown from here on: oneDNN runs all of it.
+        // From here on the consumers of the graph's values are unknown, so oneDNN runs the whole
+        // graph.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
     }
@@ -97,7 +98,8 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     if (prepared != abi::success) return prepared;
     const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
-    // The graph shares the present state: the client may change or destroy its operator at once.
+    // The graph shares the operator's present record. The client may change or destroy its
+    // operator.
     (*added)->is_shared.store(true, std::memory_order_relaxed);
     record->ops.push_back(*added);
     if ((*added)->kind == abi::op_kind_select) note_select(graph, *record);

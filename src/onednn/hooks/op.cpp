@@ -1,5 +1,5 @@
 // Operators are recorded while the client builds them, because the real library has no getters for
-// inputs and attributes. The real object is created and changed first; its status is the answer.
+// inputs and attributes. The real object is created and changed first; the client gets its status.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
@@ -11,8 +11,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Applies `change` to the record, if there is one and oneDNN took the change. A change that cannot
-// be recorded makes the record useless: it is dropped, and with it any claim on the operator.
+// Applies `change` to the record, if there is one and oneDNN accepted the change. If the change
+// cannot be recorded, the record is dropped, so no claim uses it.
 template <typename Change>
 abi::status record_change(abi::status status, abi::op handle, Change&& change) {
     if (!to_record(status)) return status;

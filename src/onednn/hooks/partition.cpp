@@ -1,5 +1,5 @@
-// Partitions and compiled partitions. A compiled partition of Maskwise's is an empty shell in the
-// real library: its handle is real, and the plugin answers its queries.
+// Partitions and compiled partitions. What Maskwise compiles is an empty shell in the real library:
+// the handle is real, and the plugin answers its queries.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -18,7 +18,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// Both lists may name the tensor. The output counts if the partition makes it.
+// Both lists may name the tensor. The output's description wins if the partition makes the tensor.
 const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     const auto* const input = find_by_id(compiled.inputs(), id);
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
@@ -59,8 +59,8 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
     return forget(partition);
 }
 
-// Questions about a partition before it is compiled. To the real library the handle of a merged
-// partition is one member's, so the plugin answers for the whole.
+// Questions about a partition before it is compiled. In the real library, a merged partition's
+// handle belongs to one member, so the plugin answers for the whole.
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
     if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);

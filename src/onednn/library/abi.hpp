@@ -87,14 +87,15 @@ enum property : int {
     property_host_scalar = 3
 };
 
-// Data types by Maskwise's names: type_i32 is s32. 0, oneDNN's undef, for those that oneDNN lacks.
+// Data types by Maskwise's names, for example type_i32 for s32. Types that oneDNN lacks are 0
+// (undef).
 enum data_type : int {
 #define MASKWISE_DATA_TYPE(name, width, onednn, ...) type_##name = onednn,
 #include "tensor/data_types.inc"
 #undef MASKWISE_DATA_TYPE
 };
 
-// The operators that Maskwise tells apart, by its own names; those of rows are in
+// The operators that the matcher tells apart, by Maskwise's names. Those of rows are in
 // kernel/rows/operators.inc.
 #define MASKWISE_ONEDNN_OPERATORS(F)                                                               \
     F(mat_mul, 39), F(quantize, 49), F(reorder, 60), F(soft_max, 64), F(static_transpose, 73),     \
@@ -103,7 +104,7 @@ enum data_type : int {
 enum op_kind : int { MASKWISE_ONEDNN_OPERATORS(F) };
 #undef F
 
-inline constexpr int attr_none = 0x0; // no operator has it
+inline constexpr int attr_none = 0x0; // not an attribute of any operator
 inline constexpr int attr_alpha = 0x1;
 inline constexpr int attr_max = 0x4;
 inline constexpr int attr_min = 0x5;

@@ -74,7 +74,7 @@ const char* reason_against(const real_library& library) {
     return nullptr;
 }
 
-// Read by maskwise-info in the memory of this process.
+// maskwise-info reads it in the memory of this process.
 char state[1024] =
     MASKWISE_STATE_MARKER "not asked yet: no call of the Graph API came through the plugin";
 
@@ -94,8 +94,8 @@ const char* find_reason() {
     return reason;
 }
 
-// If the plugin is linked after libdnnl, no call of the program reaches it. This warning is then
-// the only sign.
+// If the plugin is linked after libdnnl, no call of the program reaches it. Only this warning shows
+// that.
 void warn_if_unreached() {
     const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
@@ -110,8 +110,8 @@ void warn_if_unreached() {
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
     // Programs without oneDNN inherit LD_PRELOAD, too: the plugin opens and prints nothing for
-    // them. If a program loads oneDNN later, the line comes at the first call that reaches the
-    // plugin.
+    // them. If a program loads oneDNN later, the first call that reaches the plugin prints the
+    // line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 

@@ -13,7 +13,7 @@ namespace maskwise::onednn {
 // oneDNN is written then.
 bool active();
 
-// Whether a call with this answer of oneDNN's is recorded.
+// Whether a call is recorded if oneDNN returned this status.
 inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }

@@ -1,7 +1,7 @@
-// The plugin's dlsym and dlvsym. A program that opens oneDNN itself and looks its functions up by
-// the handle gets Maskwise's, if the handle leads to the oneDNN that the plugin uses. Every other
-// lookup is passed on by a jump: the C library reads its caller's place in the search order
-// (RTLD_NEXT) from the return address.
+// The plugin's dlsym and dlvsym. A program that opens oneDNN itself and looks up its functions by
+// the handle gets Maskwise's functions, if the handle leads to the oneDNN that the plugin uses.
+// Every other lookup jumps on to the next dlsym: the C library reads its caller's place in the
+// search order (RTLD_NEXT) from the return address.
 
 #include "base/first_use.hpp"
 #include "onednn/library/active.hpp"
@@ -17,7 +17,7 @@
 
 #define MASKWISE_HIDDEN __attribute__((visibility("hidden"), used))
 
-// The plugin's own, by names that no other library can take over.
+// The plugin's wrappers, under names that no other library exports.
 extern "C" {
 MASKWISE_HIDDEN void* maskwise_dlsym(void* handle, const char* name);
 MASKWISE_HIDDEN void* maskwise_dlvsym(void* handle, const char* name, const char* version);
@@ -30,7 +30,7 @@ bool may_be_exported(const char* name) {
     return std::strncmp(name, "dnnl_graph_", 11) == 0 || std::strcmp(name, "dnnl_set_verbose") == 0;
 }
 
-// Objects of another namespace (dlmopen) have a C library and a oneDNN of their own.
+// Objects of another namespace (dlmopen) have a separate C library and oneDNN.
 bool is_of_base_namespace(void* handle) {
     Lmid_t space = LM_ID_BASE;
     return dlinfo(handle, RTLD_DI_LMID, &space) == 0 && space == LM_ID_BASE;
@@ -45,7 +45,7 @@ void report_other_copy(const void* address) {
                  file_of(address), real().file);
 }
 
-// If another thread is at its first use for long, the lookup is oneDNN's: see
+// If another thread's first use takes long, the lookup returns oneDNN's function: see
 // try_to_lock_first_use.
 bool may_replace(const void* address) {
     static std::atomic<bool> is_known{false};
@@ -63,8 +63,8 @@ bool may_replace(const void* address) {
     return is_active;
 }
 
-// Maskwise's function for `name`, if `address`, which the handle leads to, is that of the oneDNN in
-// use; else null.
+// Maskwise's function for `name`, if `address`, found by the handle, belongs to the oneDNN in use;
+// else null.
 void* replacement_of(void* handle, const char* name, const void* address) {
     if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) ||
         !may_replace(address))
@@ -77,8 +77,9 @@ void* replacement_of(void* handle, const char* name, const void* address) {
     return symbol_beside(reinterpret_cast<const void*>(&real), name);
 }
 
-// A library in front that wraps dlsym may ask for the next one by libc's version, which passes the
-// plugin over. If no other wrapper follows, only such a library can ask.
+// A preloaded library that wraps dlsym may look up the next dlsym by libc's version, and so skip
+// the plugin. It must get the plugin's wrapper. If no other wrapper follows the plugin, only such a
+// library can ask.
 void* own_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
     const bool is_dlsym = is_same(name, "dlsym");
@@ -96,7 +97,7 @@ bool is_by_handle(const void* handle, const char* name) {
 } // namespace
 } // namespace maskwise::onednn
 
-// Null: the caller of these jumps on.
+// The functions below call these. If they return null, the lookup jumps to the next dlsym.
 extern "C" MASKWISE_HIDDEN void* maskwise_replacement(void* handle, const char* name) noexcept {
     using namespace maskwise::onednn;
     const dlsym_function next = next_dlsym();

@@ -2,7 +2,7 @@
 
 #include "onednn/library/real_library.hpp"
 
-// Forwarders are not noexcept and handle nothing: callbacks of the client throw through the real
+// Forwarders are not noexcept and catch nothing: callbacks of the client throw through the real
 // library, and libdnnl throws through its C functions. Both must reach the caller.
 namespace maskwise::onednn {
 #define HOOK(name, since, parameters, arguments)

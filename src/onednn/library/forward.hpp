@@ -11,6 +11,7 @@ namespace maskwise::onednn {
 #include "onednn/library/functions.inc"
 } // namespace maskwise::onednn
 
-// For tests and tools; oneDNN has no such function. 1 if Maskwise executes this compiled partition.
+// For tests and tools; oneDNN has no such function. Returns 1 if Maskwise executes this compiled
+// partition.
 MASKWISE_EXPORT int
 maskwise_onednn_owns(maskwise::onednn::abi::const_compiled_partition compiled_partition);

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <dlfcn.h>
 
-// Read by the jumps of dlsym.cpp, too, after one of the functions below was called.
+// The jumps in dlsym.cpp read these, too, after one of the functions below has set them.
 extern "C" {
 __attribute__((visibility("hidden"))) constinit std::atomic<maskwise::onednn::dlsym_function>
     maskwise_next_dlsym{nullptr};
@@ -16,7 +16,7 @@ __attribute__((visibility("hidden"))) constinit std::atomic<maskwise::onednn::dl
 namespace maskwise::onednn {
 namespace {
 
-// Of another library that wraps the function, or of libc.
+// The function of another library that wraps it, or of libc.
 void* next_of(const char* name) noexcept {
     const auto libc_dlsym = reinterpret_cast<dlsym_function>(of_libc("dlsym"));
     void* const next = libc_dlsym(RTLD_NEXT, name);

@@ -72,7 +72,7 @@ void describe(real_library& library, void* handle) {
     if (const char* file = file_of(reinterpret_cast<const void*>(library.graph_create)))
         library.file = file;
     if (!library.is_sycl()) return;
-    // In the SYCL runtime that oneDNN itself uses, however the client has loaded it.
+    // In the SYCL runtime that oneDNN uses, whichever way the client has loaded it.
     constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
     resolve(RTLD_DEFAULT, wait_name, library.sycl_wait_for_events);
     if (library.sycl_wait_for_events == nullptr)
@@ -114,7 +114,7 @@ real_library load() noexcept {
 
 } // namespace
 
-// By a hidden symbol: the address of an exported one may resolve to another library.
+// Uses a hidden symbol: the address of an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }
@@ -141,8 +141,8 @@ bool is_cpu_engine(abi::engine engine) {
            kind == abi::engine_cpu;
 }
 
-// The newest oneDNN whose functions the plugin knows. A test that plays an older Maskwise defines
-// it.
+// The newest oneDNN whose functions the plugin knows. A test defines it to imitate an older
+// Maskwise.
 #ifndef MASKWISE_NEWEST_KNOWN_MINOR
 #define MASKWISE_NEWEST_KNOWN_MINOR 14
 #endif

@@ -46,7 +46,7 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
 
-// The same by name: real_<name> is the real library's dnnl_graph_<name>.
+// The same by name: real_<name> calls the real library's dnnl_graph_<name>.
 #define FORWARD(name, since, parameters, arguments)                                                \
     inline abi::status real_##name parameters {                                                    \
         const auto function = real().name;                                                         \
@@ -55,7 +55,8 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
 #include "onednn/library/functions.inc"
 
 // Throws if the status is not success: std::bad_alloc or shape_error for their statuses, else
-// argument_error. Maskwise's entry points answer by the same status. The text has the call's name.
+// argument_error. Maskwise's entry points convert the exception back to that status. The text has
+// the call's name.
 void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);

@@ -7,8 +7,8 @@
 
 namespace maskwise::onednn {
 
-// Questions to the real library about one of its partitions; empty if it refuses. The handle stays
-// the caller's. All throw std::bad_alloc.
+// Ask the real library about one of its partitions; empty if it refuses. The caller keeps the
+// handle. All throw std::bad_alloc.
 std::vector<std::size_t> op_ids(abi::partition partition);
 std::vector<std::size_t> input_ids(abi::partition partition); // of tensors
 std::vector<std::size_t> output_ids(abi::partition partition);

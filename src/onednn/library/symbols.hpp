@@ -16,8 +16,8 @@ void visit_loaded(Visit visit) {
         &visit);
 }
 
-// The address of the symbol that a loaded object defines under this name, whatever its version;
-// null if it defines none. Reads the object's own tables: takes no lock, allocates nothing, calls
+// The address of the symbol that a loaded object defines under this name, in any version; null if
+// it defines none. Reads the object's tables directly: takes no lock, allocates nothing, calls
 // nothing.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
@@ -25,8 +25,8 @@ void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 void* symbol_beside(const void* address, const char* name) noexcept;
 
 // The same for the first object in the plugin's namespace whose file has this name, without
-// folders. A sanitizer's runtime calls dlsym before its own strcmp and dl_iterate_phdr work: this
-// calls dladdr1 and nothing else.
+// folders. Calls only dladdr1, because a sanitizer's runtime calls dlsym before its strcmp and
+// dl_iterate_phdr work.
 void* symbol_of_file(const char* file, const char* name) noexcept;
 
 bool is_same(const char* text, const char* other) noexcept;

@@ -12,13 +12,13 @@
 namespace maskwise::onednn {
 namespace {
 
-// Above this, oneDNN runs the partition: its own kernels work in pieces.
+// Above this, oneDNN runs the partition, because its kernels work in pieces.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
-// Values inside the partition have the types of add_op; for other types oneDNN would choose its
-// own.
+// Inner values have the types recorded at add_op. With other types at compile, oneDNN would choose
+// other inner types.
 void require_types(const row_region& region, const tensor_list& at_compile) {
-    // If oneDNN runs operator by operator, it takes conds of several types.
+    // If oneDNN runs operator by operator, it accepts several types of cond.
     const auto may_differ = [&](const logical_tensor& recorded) {
         return !region.block && recorded.type == data_type::boolean;
     };
@@ -72,7 +72,7 @@ logical_tensor completed(logical_tensor output, const dims& extents) {
 
 logical_tensor scratchpad_of(std::size_t bytes) {
     logical_tensor scratchpad;
-    scratchpad.id = SIZE_MAX; // no tensor of a client has it
+    scratchpad.id = SIZE_MAX; // no client uses this id
     scratchpad.type = data_type::u8;
     scratchpad.rank_known = true;
     scratchpad.extents = {static_cast<std::int64_t>(bytes)};
@@ -148,8 +148,8 @@ place assembly::add_inner(const logical_tensor& tensor) {
     return {place::list::inner, parts_.inner.size() - 1};
 }
 
-// The library would allocate it in every execution, and above 128 KiB each page would be touched
-// for the first time.
+// oneDNN would allocate it in every execution. Above 128 KiB, each allocation consists of untouched
+// pages, whose first access is slow.
 place assembly::scratchpad(std::size_t bytes) {
     if (!scratchpad_) {
         scratchpad_ = parts_.inner.size();
@@ -159,7 +159,7 @@ place assembly::scratchpad(std::size_t bytes) {
     return {place::list::inner, *scratchpad_};
 }
 
-// Rows between parts of oneDNN's run in place if their type does not change.
+// Rows between oneDNN's parts run in place if their type does not change.
 place assembly::add_result(const fusion::block& block, const logical_tensor& result) {
     if (!block.attention && !parts_.makes(result.id)) {
         const auto& [scores, memory] = find_value(block.rows.scores);

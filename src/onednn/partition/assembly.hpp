@@ -13,21 +13,21 @@
 
 namespace maskwise::onednn {
 
-// Memory for one execution of a partition, as oneDNN describes its own: 1-D, u8. Without bytes a
-// client skips the allocation.
+// Memory for one execution of a partition, described as oneDNN describes its scratchpads: 1-D, u8.
+// With 0 bytes a client skips the allocation.
 logical_tensor scratchpad_of(std::size_t bytes);
 
-// An output that the client may have left open. An open one becomes dense, with these extents.
+// Completes an output that the client may have left open: it becomes dense, with these extents.
 logical_tensor completed(logical_tensor output, const dims& extents);
 
-// A region's executable while segments are added to it, in the order in which they run. Each makes
-// values that later ones may read. A value that the client asks for is in the client's memory, all
-// others are in scratch memory.
+// Builds a region's executable by adding segments in the order in which they run. Later segments
+// may read the values that earlier ones make. Values that the client requests are in the client's
+// memory, all others in scratch memory.
 class assembly {
 public:
     // Knows the client's inputs that the region reads and does not make itself. Throws
-    // argument_error if a tensor of the client's has another type than at add_op, or if an output
-    // is missing or open, which oneDNN might survive.
+    // argument_error if a client's tensor has another type than at add_op, or if an output is
+    // missing or open, even where oneDNN would accept it.
     assembly(partition_kind kind, const row_region& region, const compile_request& request);
 
     const logical_tensor* find(std::size_t id) const; // null if not known
@@ -35,15 +35,15 @@ public:
     const logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
-    // A value that a segment is to make: as the client describes it, if it asks for it, else as
-    // recorded, in any layout.
+    // A value that a segment is to make: as the client describes it, if the client requests it,
+    // else as recorded, in any layout.
     logical_tensor wanted(std::size_t id) const;
 
-    // A value that the next segment makes, as compiled.
+    // Adds a value that the next segment makes, as compiled.
     place add(const logical_tensor& value);
     // The same for a value without a name.
     place add_inner(const logical_tensor& tensor);
-    // One memory for all segments, which never run at the same time.
+    // All segments share this memory, because they never run at the same time.
     place scratchpad(std::size_t bytes);
     void add(std::unique_ptr<segment> next) { parts_.segments.push_back(std::move(next)); }
 

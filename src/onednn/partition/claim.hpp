@@ -28,20 +28,20 @@ struct row_region {
     std::optional<fusion::block> block; // has attention only if that is the whole region
 };
 
-// The records of these operators; `all` has them.
+// The records from `all` of these operators.
 inline op_list records_of(const op_list& all, const std::vector<graph::op>& ops) {
     op_list records;
     for (const auto& op : ops) records.push_back(find_op(all, op.id));
     return records;
 }
 
-// Partitions of one operator that the client gets as one, with the answers to its questions about
-// it. Rows run the group, or oneDNN if rows cannot.
+// Single-operator partitions that the client gets as one partition, with the answers to its
+// queries. Runs as rows, or in oneDNN if rows cannot run it.
 struct merged_group {
     row_region region;
     std::string names;               // of the operators, for verbose lines
-    std::vector<std::size_t> op_ids; // in topological order; the last one's handle is the group's
-    std::vector<abi::logical_tensor> inputs, outputs; // the client's words at add_op, slot by slot
+    std::vector<std::size_t> op_ids; // topological order; the last op's handle is the group's
+    std::vector<abi::logical_tensor> inputs, outputs; // as given to add_op, by slot
 };
 
 // A partition that Maskwise compiles. The claim of a Select and of a merged group is visible: the

@@ -26,7 +26,7 @@ void insert(abi::partition partition, partition_claim&& claim) {
     tables().claims.insert(partition, std::make_unique<partition_claim>(std::move(claim)));
 }
 
-// A newer oneDNN may have functions that Maskwise does not export. They must not get a compiled
+// A newer oneDNN may have functions that Maskwise does not export. They cannot use a compiled
 // partition that only Maskwise has compiled.
 bool is_claimable(const select_claim& form, std::string& reason) {
     if (!form.real_supports && real_is_newer_than_known()) {
@@ -47,7 +47,7 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Silent unless the partition holds a Select.
+// Prints nothing unless the partition holds a Select.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, output_ids(partition), {}};

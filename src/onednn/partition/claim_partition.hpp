@@ -5,13 +5,13 @@
 namespace maskwise::onednn {
 
 // Records a claim on a partition of `graph` if it is a Select alone or has a chain of rows around a
-// Select. One verbose line tells of the claim, or why there is none. Throws std::bad_alloc.
+// Select. A verbose line reports the claim, or why there is none. Throws std::bad_alloc.
 void claim_partition(const graph_record& graph, abi::partition partition);
 
 // The same for a partition of a single operator without a graph.
 void claim_single_op(const op_record& op, int engine_kind, abi::partition partition);
 
-// Records the claim on a partition that stands for a merged group.
+// Records the claim on the partition of a merged group.
 void claim_merged(const graph_record& graph, const std::shared_ptr<const merged_group>& group,
                   abi::partition partition);
 

@@ -20,7 +20,7 @@ tensor_list read_list(std::span<const abi::logical_tensor* const> tensors) {
     return list;
 }
 
-// A list in the form that the real library takes.
+// A list in the form that the real library expects.
 class abi_list {
 public:
     explicit abi_list(const tensor_list& tensors) {

@@ -17,13 +17,13 @@ struct compile_call {
     abi::engine engine;
 };
 
-// The same for Maskwise: the client's tensors at compile.
+// The client's tensors at compile, in Maskwise's form.
 struct compile_request {
     tensor_list inputs, outputs;
     abi::engine engine;
 };
 
-// Whether an argument that must not be null is null. Does not look at the lists' elements.
+// Whether a required argument is null. Does not look at the lists' elements.
 bool has_nulls(const compile_call& call);
 // Throws argument_error for a null element and what from_abi throws.
 compile_request read_request(const compile_call& call);
@@ -33,7 +33,7 @@ abi::status call_real_compile(const compile_call& call);
 // Compiles with these tensors. Throws what require_success and the real library throw.
 void compile_by_onednn(abi::partition partition, abi::compiled_partition compiled,
                        const compile_request& request);
-// A tensor of a compiled partition as the real library laid it out.
+// A tensor's layout in a partition that the real library compiled.
 logical_tensor query_onednn(abi::const_compiled_partition compiled, std::size_t id);
 
 } // namespace maskwise::onednn

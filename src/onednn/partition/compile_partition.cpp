@@ -17,7 +17,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// If the real library may execute, too, a pair holds only if that library has the same one.
+// If the real library may execute the partition, too, it must report the same in-place pair.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
@@ -27,8 +27,8 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
     });
 }
 
-// For functions of a newer oneDNN, which Maskwise does not export: they need a compiled partition
-// of oneDNN's in the handle, with the layout of dst that Maskwise has reported.
+// For functions of a newer oneDNN, which Maskwise does not export: they need oneDNN's compiled
+// partition in the handle, with the layout of dst that Maskwise has reported.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});
@@ -36,9 +36,9 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
         select.forbid_inplace();
 }
 
-// Writes the file, with the tensors as the client described them. Not if the client left dst open:
-// oneDNN dies on a strided dst without strides. Not with a host scalar either: oneDNN throws, and
-// its cache then keeps an entry that points into a partition which the client will destroy.
+// Makes oneDNN write the file, with the tensors as the client described them. Not if the client
+// left dst open: oneDNN crashes on a strided dst without strides. Not with a host scalar: oneDNN
+// throws, and its cache keeps an entry that points into a partition which the client will destroy.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {
@@ -69,11 +69,11 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_req
     return std::make_unique<executable>(std::move(parts));
 }
 
-// Null if the form is left to the real library.
+// Null if the Select is left to the real library.
 std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
                                          const compile_call& call) {
     const auto request = read_request(call);
-    // oneDNN computes some mixtures of types that the schema does not know.
+    // oneDNN computes some combinations of types that are outside the schema.
     if (form.real_supports &&
         !graph::types_fit_schema(form.select, request.inputs, request.outputs))
         return nullptr;

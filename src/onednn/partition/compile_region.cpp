@@ -51,7 +51,7 @@ void complete_outputs(const row_region& region, compile_request& request) {
                              " has elements that overlap");
 }
 
-// The client describes the statistics of a SoftMax, its second output.
+// At compile the client describes the SoftMax's second output, its statistics.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
@@ -60,7 +60,7 @@ std::shared_ptr<const op_record> record_with(const op_record& record, const grap
     return copy;
 }
 
-// The region with the shapes of compile. It has a block only if one chain still is the whole
+// The region with the shapes of compile. It has a block only if a single chain still is the whole
 // region.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
@@ -74,7 +74,7 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     return now;
 }
 
-// Sizes that no machine has end the process inside oneDNN.
+// Refuses sizes beyond any machine's memory: oneDNN would end the process.
 void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& tensors) {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
     for (const auto& tensor : tensors)
@@ -94,7 +94,7 @@ logical_tensor dense(const logical_tensor& scores) {
     return completed(scores, scores.extents);
 }
 
-// oneDNN's clients compare with its operators, so their roundings are the default.
+// By default, round as oneDNN's operators do, because its clients compare results with them.
 attention_order wanted_order() {
     const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
     if (wanted == "operators") return attention_order::operators;
@@ -103,7 +103,7 @@ attention_order wanted_order() {
                          "', expected 'operators' or 'tiles'");
 }
 
-// The region as a whole, tile by tile: oneDNN runs no part of it, and scores are never stored.
+// The region as a whole, tile by tile: oneDNN runs none of it, and scores are never stored.
 std::unique_ptr<executable> compile_attention(const row_region& region,
                                               const compile_request& request) {
     assembly parts(partition_kind::attention, region, request);
@@ -117,7 +117,7 @@ std::unique_ptr<executable> compile_attention(const row_region& region,
 }
 
 // oneDNN runs the operators before and after the rows; a merged group has none. Each part chooses
-// the layouts that it writes, but the part before is asked for dense scores.
+// the layouts of its outputs, but the part before must write dense scores.
 std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
     assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
@@ -147,7 +147,7 @@ struct attempt {
 
 using compile_function = std::unique_ptr<executable>(const row_region&, const compile_request&);
 
-// A verbose line tells how it went.
+// Prints the outcome as a verbose line.
 attempt try_compile(compile_function& compile, partition_kind kind, std::size_t partition,
                     const row_region& region, const compile_request& request) {
     try {
@@ -180,9 +180,9 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return try_block(partition, region, request).compiled;
 }
 
-// The claim is visible, so nothing is left to oneDNN: dst is checked and completed here, and the
-// chain is searched again if the client compiles with other shapes than at add_op. If oneDNN throws
-// on the operators one by one, too, the first reason counts.
+// The claim is visible, so oneDNN cannot take the partition back: dst is checked and completed
+// here, and the chain is searched again if the client compiles with other shapes than at add_op. If
+// oneDNN throws on the operators one by one, too, the first reason is reported.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

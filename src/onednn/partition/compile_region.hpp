@@ -15,9 +15,9 @@ namespace maskwise::onednn {
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_request& request);
 
-// Compiles a merged group, which the plugin has promised for every shape and layout: if rows cannot
+// Compiles a merged group. The plugin has promised it for every shape and layout, so if rows cannot
 // run it, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either, and
-// argument_error for other types than at add_op.
+// argument_error if types differ from add_op.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request);
 

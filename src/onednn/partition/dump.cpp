@@ -144,7 +144,7 @@ std::string operator_text(const op_record& op, const owners& whose) {
            "],\n  \"outputs\": [" + joined(op.outputs, ",\n   ", tensor_text) + "]}";
 }
 
-// Inputs that no operator makes, or outputs that none reads; each once.
+// Inputs that no operator makes, or outputs that none reads, without repeats.
 std::vector<std::size_t> ports(const op_list& ops, bool of_inputs) {
     std::vector<std::size_t> ids, others;
     for (const auto& op : ops) {

@@ -48,7 +48,7 @@ std::string executable::describe() const {
     return text.empty() ? "oneDNN operator by operator" : text;
 }
 
-// In the client's memory, if there is any, else in the memory of an earlier execution, else in new
+// Scratch in the client's memory, if there is any, else that of an earlier execution, else new
 // memory.
 std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memory) const {
     if (auto cached = client_memory ? nullptr : scratch_.take()) return cached;

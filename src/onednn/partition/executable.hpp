@@ -43,7 +43,7 @@ struct execution {
     }
 };
 
-// A step of a compiled partition: a Select, a block, or a partition of oneDNN's. Any number of
+// A step of a compiled partition: a Select, a block, or one of oneDNN's partitions. Any number of
 // threads may run it at once.
 class segment {
 public:
@@ -51,7 +51,7 @@ public:
 
     // invalid_arguments if a tensor lacks memory.
     virtual abi::status run(const execution& tensors) const = 0;
-    // Whether work may go on after the return, as oneDNN's does on SYCL.
+    // Whether work may continue after the return, as on SYCL.
     virtual bool is_queued() const { return false; }
     // For verbose lines: the plan, if Maskwise runs the segment.
     virtual std::string describe() const { return {}; }
@@ -66,7 +66,7 @@ struct inner_value {
     std::size_t offset_bytes;
 };
 
-// Everything of a compiled partition.
+// The parts of a compiled partition.
 struct executable_parts {
     executable_parts(partition_kind parts_kind, const compile_request& request);
 
@@ -76,13 +76,13 @@ struct executable_parts {
     tensor_list outputs;                      // the same, with shapes and strides filled in
     std::vector<std::size_t> output_ids;      // of its results: the client's lists may name others
     std::optional<abi::inplace_pair> inplace; // an output may share an input's memory
-    std::size_t needed_inputs = 0, needed_outputs = 0; // how many of each list, from the first
+    std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of the lists
     std::vector<std::unique_ptr<segment>> segments;
     std::vector<inner_value> inner;
     std::size_t inner_bytes = 0;
 
     bool makes(std::size_t id) const; // whether it is a result
-    // Positions in the client's lists. An execution then needs the lists up to there.
+    // Positions in the client's lists. An execution then needs lists of at least that length.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };
@@ -107,7 +107,7 @@ public:
     // The bytes that execute uses in call.scratchpad, at any alignment. If that is null, the
     // executable keeps memory of its own.
     std::size_t scratch_bytes() const;
-    // For verbose lines: how it runs.
+    // For verbose lines: how the partition runs.
     std::string describe() const;
 
 private:

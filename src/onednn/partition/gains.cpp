@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// Measured with oneDNN 3.7: a mask that replaces scores where it is true is arithmetic inside
-// oneDNN's kernels, so rows gain nothing.
+// oneDNN's kernels apply a mask that replaces scores where it is true as arithmetic, so rows gain
+// nothing (measured with oneDNN 3.7).
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);
@@ -29,7 +29,7 @@ bool masks_by_arithmetic(const fusion::row_chain& chain) {
     return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
 }
 
-// The client gives the extents, so their product may leave 64 bits.
+// The client chooses the extents, so their product may overflow 64 bits.
 bool has_fewer_elements(const dims& extents, std::int64_t than) {
     std::optional<std::int64_t> count = 1;
     for (const std::int64_t extent : extents)
@@ -37,7 +37,7 @@ bool has_fewer_elements(const dims& extents, std::int64_t than) {
     return count && *count < than;
 }
 
-// oneDNN 3.13 runs a mask of the scores' shape by its fast code. Then a short chain gains less than
+// oneDNN 3.13 has fast code for a mask of the scores' shape. Then a short chain gains less than
 // cutting the partition in two costs.
 bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
@@ -68,8 +68,7 @@ std::string reason_against_rows(const row_region& region) {
     return {};
 }
 
-// Where oneDNN computes 16 bits by AMX, only attention that Maskwise also computes by AMX is
-// faster.
+// If oneDNN computes 16 bits by AMX, Maskwise is faster only by AMX, too.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
     if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx() && !plan.multiplies_by_tiles())

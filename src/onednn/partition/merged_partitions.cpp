@@ -35,7 +35,7 @@ bool may_merge(const graph_record& record, int policy) {
 
 using id_lists = std::vector<std::vector<std::size_t>>;
 
-// The operators that are partitions of one operator in the real library.
+// The operators that form single-operator partitions in the real library.
 using single_op_set = std::set<std::size_t>;
 
 single_op_set single_ops(const graph_record& record, const partition_list& real,
@@ -50,7 +50,7 @@ single_op_set single_ops(const graph_record& record, const partition_list& real,
 
 using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
 
-// The operators that oneDNN took: the first of each id.
+// The operators that oneDNN accepted: the first of each id.
 std::vector<graph::op> translate_all(const graph_record& record) {
     std::vector<graph::op> ops;
     std::set<std::size_t> seen;
@@ -92,7 +92,7 @@ group_map find_merged_groups(const graph_record& record, const single_op_set& si
     return groups;
 }
 
-// The last member of a group stands for all; the others are left out.
+// The last member of a group represents it; the others are left out.
 std::vector<listed_partition> without_members(const id_lists& ids, const group_map& groups) {
     std::vector<listed_partition> list;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -140,8 +140,8 @@ std::vector<listed_partition> list_partitions(abi::graph graph, const graph_reco
     return in_topological_order(without_members(ids, groups), real.list);
 }
 
-// The client may ask for more partitions than there are. For the rest it gets the hollow objects
-// that the real library creates.
+// The client may ask for more partitions than exist. For the rest it gets the hollow objects that
+// the real library creates.
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions) {
     const auto& listed = record.listed;

@@ -13,15 +13,15 @@ namespace maskwise::onednn {
 std::vector<listed_partition> list_partitions(abi::graph graph, const graph_record& record,
                                               int policy);
 
-// dnnl_graph_graph_get_partitions for a graph with listed partitions. Claims those that are
-// Maskwise's.
+// dnnl_graph_graph_get_partitions for a graph with listed partitions. Claims those that Maskwise
+// runs.
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions);
 
 // Destroys the handles, forgets their claims and leaves nulls.
 void destroy(std::span<abi::partition> partitions);
 
-// The group that the handle stands for, or null if nothing is merged into it. Any thread.
+// The group that the handle represents, or null if nothing is merged into it. Any thread.
 const merged_group* find_merged(abi::const_partition partition);
 
 } // namespace maskwise::onednn

@@ -30,7 +30,7 @@ using owned_graph = owned<abi::graph, real_graph_destroy>;
 using owned_partition = owned<abi::partition, real_partition_destroy>;
 using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_destroy>;
 
-// An execution has its handles on the stack.
+// Bounds, because an execution keeps the handles on the stack.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
 // Moves a tensor to another layout: an input before a segment runs, or an output after it.
@@ -55,7 +55,7 @@ private:
     copy copy_;
 };
 
-// A partition of the real library's.
+// Runs one of the real library's partitions.
 class onednn_segment final : public segment {
 public:
     abi::status run(const execution& tensors) const override;
@@ -149,9 +149,10 @@ bool has_known_strides(const logical_tensor& tensor) {
     return tensor.layout == graph::layout_kind::strided && tensor.shape_known();
 }
 
-// oneDNN 3.7 to 3.13 read the layout of a MatMul's input from the strides of extents of 1, too, and
-// compute nonsense if one is odd. Usual strides do not help by themselves: oneDNN's caches take
-// them for the odd ones, and answer with what was compiled for those. Row-major, all are right.
+// oneDNN 3.7 to 3.13 infer the layout of a MatMul's input even from strides of extents of 1, and
+// compute wrong results if such a stride is odd. Passing the usual strides instead does not help:
+// oneDNN's caches treat both as equal and return what was compiled for the odd ones. Row-major
+// copies are right.
 bool has_odd_strides(const logical_tensor& input) {
     return has_known_strides(input) && input.strides_elems != graph::meant_strides(input);
 }
@@ -169,7 +170,7 @@ logical_tensor take_input(assembly& target, onednn_segment& segment, const logic
     return usual;
 }
 
-// oneDNN 3.12 writes outside of a MatMul's output that has gaps and is not row-major.
+// oneDNN 3.12 writes outside a MatMul's output that has gaps and is not row-major.
 bool needs_copy(const logical_tensor& output) {
     if (!has_known_strides(output)) return false;
     const dims strides = graph::meant_strides(output);
@@ -177,7 +178,7 @@ bool needs_copy(const logical_tensor& output) {
     return !is_row_major && strides != dense_strides(output.extents, 1, order_of(strides));
 }
 
-// The output as oneDNN has laid it out. `asked` is what it becomes, maybe by a copy.
+// The output as oneDNN has laid it out. `asked` is the wanted tensor, which may need a copy.
 void take_output(assembly& target, onednn_segment& segment, const logical_tensor& output,
                  const logical_tensor& asked, std::vector<copy>& results) {
     if (!needs_copy(asked)) {
@@ -190,8 +191,8 @@ void take_output(assembly& target, onednn_segment& segment, const logical_tensor
 }
 
 // If oneDNN throws, its cache of compiled partitions keeps an entry that points into the partition,
-// and reads there when it makes room. So the partition is never destroyed. If oneDNN meets such an
-// entry again it throws std::future_error and adds no other.
+// and reads it when it evicts. So the partition is never destroyed. If oneDNN finds such an entry
+// again, it throws std::future_error and adds no other.
 void compile_or_keep(onednn_segment& segment, const compile_request& request) {
     try {
         compile_by_onednn(segment.partition.get(), segment.compiled.get(), request);
@@ -213,7 +214,7 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
 
-// `asked` has the client's tensors, or those of the partitions after this one.
+// `asked` has the client's tensors, or those of later partitions.
 void add_by_onednn(assembly& target, owned_partition partition, const compile_request& asked) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
@@ -236,7 +237,7 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// Values between segments have whatever layout oneDNN likes best.
+// oneDNN chooses the layout of values between segments.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
@@ -254,7 +255,7 @@ void add_partition(assembly& target, owned_partition partition, const op_list& o
     add_by_onednn(target, std::move(partition), asked);
 }
 
-// oneDNN takes host scalars inside larger partitions only; compiling a part with one throws.
+// oneDNN supports host scalars only inside larger partitions; compiling a part with one throws.
 void refuse_host_scalars(const assembly& target, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
         const auto* const now = target.find(input.id);

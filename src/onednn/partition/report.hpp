@@ -17,8 +17,8 @@ bool executions_are_reported();
 void report_compiled(const executable& compiled, milliseconds duration);
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration);
 
-// The line of a partition that Maskwise takes ("claim") or leaves ("refuse"). `subject` is the kind
-// of the partition, or the names of its operators.
+// The line of a partition that Maskwise claims ("claim") or leaves ("refuse"). `subject` is the
+// kind of the partition, or the names of its operators.
 void report_verdict(const char* verdict, std::size_t partition, const std::string& subject,
                     const std::string& text);
 

@@ -44,7 +44,7 @@ std::atomic<unsigned> kinds_of_environment() {
     return kinds;
 }
 
-// Only oneDNN knows the words of the list. A wrong guess costs one more compile, which writes
+// Only oneDNN knows the keywords. If Maskwise guesses wrong, oneDNN compiles once more and writes
 // nothing.
 std::atomic<bool> dump_of_environment() {
     const auto text = first_of_environment("ONEDNN_GRAPH_DUMP", "DNNL_GRAPH_DUMP");

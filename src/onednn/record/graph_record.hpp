@@ -19,8 +19,8 @@ namespace maskwise::onednn {
 
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
-// Memory for the first elements of containers that it outlives; deallocated memory is not used
-// again. std::pmr has the same, but only since GCC 9's runtime.
+// Memory for the first elements of containers, which it must outlive. Freed memory is not reused.
+// std::pmr needs the runtime of GCC 9.
 class small_room {
 public:
     void* allocate(std::size_t bytes) {
@@ -57,9 +57,9 @@ struct room_allocator {
     small_room* room;
 };
 
-// An operator as the client described it, in oneDNN's numbers. Operators of graphs without a Select
-// are never translated. Every operator of every graph is recorded, so a record of usual size (three
-// inputs, one output, a short name, an attribute) is a single allocation.
+// An operator as the client described it, in oneDNN's numbers. It is translated only if its graph
+// has a Select. Every operator of every graph is recorded, so a record of usual size (three inputs,
+// one output, a short name, an attribute) is a single allocation.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;
@@ -72,8 +72,8 @@ public:
     op_record& operator=(const op_record&) = delete;
     ~op_record() = default;
 
-    // malloc would cost more than all the rest, because it merges and splits freed blocks of this
-    // size. So each thread caches the memory that it frees for its next records, up to a bound.
+    // malloc would cost more than the rest of recording, because it merges and splits freed blocks
+    // of this size. So each thread caches a bounded number of freed records.
     static void* operator new(std::size_t bytes);
     static void operator delete(void* memory) noexcept;
 
@@ -91,7 +91,7 @@ public:
     std::atomic<bool> is_shared = false; // threads may add it to their graphs at once
 };
 
-// The client's settings of a graph. Every graph that Maskwise cuts from it gets the same.
+// The client's settings of a graph. Graphs that Maskwise cuts from it get the same settings.
 struct graph_settings {
     int engine_kind = abi::engine_cpu;
     int fpmath_mode = 0;
@@ -101,14 +101,14 @@ struct graph_settings {
 struct merged_group;
 using op_list = std::vector<std::shared_ptr<const op_record>>;
 
-// A partition in verbose lines.
+// Facts for verbose lines about a partition.
 struct partition_facts {
     std::size_t id = 0;
     std::string names; // of the operators, as oneDNN joins them
     graph_settings settings;
 };
 
-// A partition that the client gets: one of the real library's, by its index in that library's list.
+// A partition that the client gets, by its index in the real library's list.
 struct listed_partition {
     std::size_t index;
     std::shared_ptr<const merged_group> group; // null if nothing is merged into it
@@ -121,13 +121,13 @@ struct graph_record {
     std::vector<listed_partition> listed; // by the last filter; empty if nothing is merged
 };
 
-// The first tensor of that id, or null.
+// The first tensor with that id, or null.
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
 
-// The first operator of that id, which is the one that oneDNN took, or null.
+// The first operator with that id, which oneDNN accepted, or null.
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 
-// Names as oneDNN joins them in the lines of a partition.
+// The names, joined as oneDNN joins them in a partition's lines.
 std::string joined_names(const op_list& ops);
 
 // Adds a copy of the operator to a graph of the real library, with the id, attributes and tensors

@@ -5,7 +5,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// By their numbers; test_a_dump_is_onednns compares them with what oneDNN writes.
+// Indexed by number; test_a_dump_is_onednns compares the names with oneDNN's output.
 // clang-format off
 constexpr const char* operators[] = {
     "Abs", "AbsBackward", "Add", "AvgPool", "AvgPoolBackward", "BatchNormTrainingBackward",
@@ -43,7 +43,8 @@ std::string name_or_number(const char* const (&names)[Count], int number) {
     return name != nullptr ? name : std::to_string(number);
 }
 
-// A row for each type: one float, floats, one integer, integers, booleans, texts.
+// Attributes are numbered by type, 16 numbers per type: f32, f32 list, integer, integer list,
+// boolean, text.
 constexpr int per_type = 16;
 constexpr struct {
     int first;

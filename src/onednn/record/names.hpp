@@ -4,7 +4,7 @@
 
 namespace maskwise::onednn {
 
-// oneDNN's names; the number if oneDNN is newer than the list.
+// oneDNN's name, or the number if oneDNN is newer than the list.
 std::string operator_name(int number);
 std::string data_type_name(int number);
 
@@ -14,7 +14,7 @@ const char* fpmath_name(int number);
 
 struct attribute_words {
     std::string name;
-    bool is_list; // the other attributes of numbers hold one
+    bool is_list; // else it is one number
 };
 attribute_words words_of_attribute(int number);
 

@@ -7,7 +7,7 @@ namespace {
 
 constinit side_tables all;
 
-// A lock held by a thread that the child does not have would never be released there.
+// The child would inherit a lock that no thread of it could release.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { table_writes.lock(); }, [] { table_writes.unlock(); }, [] { table_writes.unlock(); });
 

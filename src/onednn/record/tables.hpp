@@ -9,23 +9,22 @@
 
 namespace maskwise::onednn {
 
-// Held while a handle comes or goes in any table, and around a fork.
+// Held while any table inserts or erases a handle, and around a fork.
 extern std::mutex table_writes;
 
 // Records of real handles, looked up without a lock. An entry is removed before the handle's
 // destruction is forwarded, because addresses are reused.
 //
-// A bucket is a list of nodes. Nodes are added and never freed; an emptied node is filled again for
-// another handle of the same bucket. So a reader that walks a bucket while handles come and go sees
-// valid nodes only, and it dereferences a record only if the key is its handle. That record lives
-// as long as the handle keeps its meaning: a client that uses a handle while another thread
-// destroys or compiles the same one is wrong with oneDNN alone, too. Memory is bounded by the
-// largest number of handles that were alive at once.
+// A bucket is a list of nodes. Nodes are added and never freed; an empty node is filled again for
+// another handle of the same bucket. So a reader that walks a bucket during changes sees valid
+// nodes only, and it dereferences a record only if the key is its handle. That record lives until
+// the handle is destroyed or compiled again; using a handle during that is wrong with oneDNN alone,
+// too. The largest number of handles alive at once bounds the memory.
 template <typename Record>
 class handle_map {
 public:
     // The record of `handle` or null. Any thread, no lock. Null is not a handle: it marks empty
-    // nodes, and a node that is just being filled has null and a record.
+    // nodes. A node that is being filled has a null handle and a record.
     Record* find(const void* handle) {
         node* const entry = handle != nullptr ? node_with(handle, bucket_of(handle)) : nullptr;
         return entry != nullptr ? entry->record.load(std::memory_order_relaxed) : nullptr;
@@ -92,7 +91,7 @@ struct partition_claim;
 struct tensor_record;
 class executable;
 
-// A file that inserts or erases includes the header of the record.
+// Before you insert or erase, include the header of the record.
 struct side_tables {
     handle_map<std::shared_ptr<op_record>> ops; // in their present state
     handle_map<graph_record> graphs;
@@ -101,7 +100,7 @@ struct side_tables {
     handle_map<executable> compiled; // by compiled partition
 };
 
-// Never destroyed: exit handlers of the client still destroy handles.
+// Never destroyed, because the client's exit handlers may still destroy handles.
 side_tables& tables();
 
 } // namespace maskwise::onednn

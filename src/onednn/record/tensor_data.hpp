@@ -17,7 +17,7 @@ struct tensor_record {
 // The tensor's memory, or null.
 void* memory_of(abi::const_tensor tensor);
 
-// The same; for a host scalar, which has no memory in the real library, its value.
+// The tensor's memory; for a host scalar, the recorded value.
 const void* data_of(abi::const_tensor tensor);
 
 } // namespace maskwise::onednn

@@ -39,7 +39,7 @@ constexpr known_operator operators[] = {
 #undef F
 static_assert(std::size(operators) == static_cast<std::size_t>(graph::op_kind::other));
 
-// Null for an operator that is not in the list.
+// Null if the list has no such operator.
 const known_operator* find_operator(int number) {
     const auto* const known = std::ranges::find(operators, number, &known_operator::abi);
     return known == std::end(operators) ? nullptr : known;
@@ -65,7 +65,7 @@ Kind kind_of(int number, Kind last) {
     return is_known ? static_cast<Kind>(number) : Kind::undef;
 }
 
-// The attribute, if it has that type.
+// The attribute, if it has this type.
 template <class Value>
 std::optional<Value> value_of(const op_record& record, int name) {
     const attribute* const any = record.find(name);
@@ -73,14 +73,14 @@ std::optional<Value> value_of(const op_record& record, int name) {
     return value != nullptr ? std::optional(*value) : std::nullopt;
 }
 
-// The attribute, if it is one number of that type.
+// The attribute, if it is one number of this type.
 template <class Number>
 std::optional<Number> number_of(const op_record& record, int name) {
     const auto numbers = value_of<std::vector<Number>>(record, name);
     return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
 }
 
-// oneDNN takes zero points for 32 bits.
+// oneDNN accepts 32-bit zero points.
 std::optional<float> zero_point_of(const op_record& record) {
     if (record.find(abi::attr_zps) == nullptr) return 0.0F;
     const auto zero_point = number_of<std::int64_t>(record, abi::attr_zps);
@@ -88,8 +88,8 @@ std::optional<float> zero_point_of(const op_record& record) {
     return static_cast<float>(*zero_point);
 }
 
-// Nothing if the operator has no constants, if one is missing, or if oneDNN refuses them: oneDNN
-// then says so.
+// nullopt if the operator has no constants, if one is missing, or if oneDNN refuses them. oneDNN
+// then reports the fault.
 std::optional<std::array<float, 2>> constants_of(const op_record& record,
                                                  const known_operator& known) {
     std::optional<float> first, second = 0.0F;

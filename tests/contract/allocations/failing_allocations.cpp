@@ -1,6 +1,6 @@
-// Every allocation of Maskwise's own fails once, and then every one from there on, while a client
-// goes from operator to execution. The call answers out_of_memory or does its work without the
-// memory; nothing is leaked, and the same client works right after.
+// Each of Maskwise's allocations fails once, then that one and all later ones fail, while a client
+// goes from operator to execution. The call returns out_of_memory or does its work without the
+// memory. Nothing is leaked, and the same client works right after.
 
 #include "own_allocations.hpp"
 
@@ -35,7 +35,7 @@ node soft_max_of(std::size_t id, const logical_tensor& from, const logical_tenso
             {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
 }
 
-// A shape that no client before had, so that nothing comes from the cache of plans.
+// An extent that no earlier client had, so that no plan is cached.
 std::int64_t new_extent() {
     static std::int64_t last = 100;
     return ++last;
@@ -48,7 +48,7 @@ std::vector<node> one_select() {
     return {select};
 }
 
-// Attention, where this oneDNN takes it as one partition.
+// Attention, if this oneDNN makes it one partition.
 std::vector<node> attention() {
     const std::int64_t n = new_extent();
     const auto scores = [n](std::size_t id) { return dense(id, dnnl_f32, {1, 2, n, n}); };
@@ -87,8 +87,8 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
     return failed;
 }
 
-// The smallest number of blocks left behind by a run that has run before, so that caches know its
-// shapes. A leak shows in every run; a node or bucket of a handle table is left only by chance.
+// The fewest blocks left by a repeated run, whose shapes are cached. A leak shows in every run; a
+// node or bucket of a handle table is left only by chance.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {
@@ -116,8 +116,8 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
     EXPECT_GT(nth, 10) << "Maskwise's allocations were not found";
 }
 
-// The client continues with an operator that Maskwise could not record completely. Operators that
-// it reads must not be merged away.
+// The client continues with an operator that Maskwise could not record completely. Its inputs must
+// not be merged away.
 TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
     const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
     const node select{

@@ -53,7 +53,7 @@ libraries find_libraries() {
     return found;
 }
 
-// Inside operator new its own nodes cannot come from there.
+// Nodes of the table inside operator new cannot be allocated by operator new.
 template <typename T>
 struct plain_memory {
     using value_type = T;
@@ -76,8 +76,8 @@ bool fails_onwards = false;
 bool has_failed = false;
 thread_local bool inside = false;
 
-// The first caller that is neither this program's operator new nor the C++ library. Walking the
-// stack takes microseconds, and oneDNN 3.2 allocates ten thousands of times a graph.
+// The first caller that is neither this program's operator new nor the C++ library. A stack walk
+// takes microseconds, and oneDNN 3.2 allocates ten thousands of times per graph.
 bool is_own_call(const void* caller) {
     if (where.plugin.holds(caller)) return true;
     if (!where.program.holds(caller) && !where.cxx.holds(caller)) return false;

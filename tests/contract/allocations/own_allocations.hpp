@@ -8,10 +8,10 @@ namespace maskwise::contract {
 // through the C++ library. Maskwise's allocations can be made to fail.
 namespace own_allocations {
 
-// From now on the `nth` allocation of Maskwise's fails (0 is the next one), with `onwards` every
-// later one, too. stop() ends it.
+// From now on the `nth` of Maskwise's allocations fails (0 is the next one); with `onwards`, all
+// later ones fail, too. stop() ends it.
 void fail(std::int64_t nth, bool onwards);
-// Whether one failed since fail().
+// Whether an allocation has failed since fail().
 bool stop();
 
 std::int64_t living(); // Maskwise's allocations since the first call of living() or fail()

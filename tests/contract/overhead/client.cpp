@@ -1,6 +1,6 @@
-// overhead OPS MILLISECONDS: a graph without Select, a chain of OPS element-wise operators, taken
-// from graph_create to get_partitions as often as MILLISECONDS allow. Prints the nanoseconds of the
-// fastest round; a number that is compared with and without the plugin.
+// overhead OPS MILLISECONDS: builds a graph without Select, a chain of OPS element-wise operators,
+// from graph_create to get_partitions, repeatedly for MILLISECONDS. Prints the nanoseconds of the
+// fastest round, which is compared with and without the plugin.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
@@ -59,7 +59,7 @@ void build_and_partition(std::size_t ops) {
     require(dnnl_graph_graph_destroy(graph));
 }
 
-// The thread's own time: what other programs take is not the plugin's.
+// The CPU time of the thread, without that of other programs.
 double nanoseconds_worked() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

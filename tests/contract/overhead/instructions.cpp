@@ -1,6 +1,6 @@
-// Counts the plugin's instructions in one execution of a partition that is not Maskwise's. A tracer
+// Counts the plugin's instructions in one execution of a partition that oneDNN compiled. A tracer
 // single-steps the process from one mark to the next and counts the steps inside the plugin. The
-// result is exact, whatever else the machine does.
+// result is exact even on a busy machine.
 
 #include "support/client/graph_client.hpp"
 
@@ -23,7 +23,7 @@ constexpr int skipped = 77;
 
 using namespace maskwise::test;
 
-// Compiled once and executed again and again on the same tensors.
+// Compiled once, then executed repeatedly on the same tensors.
 struct relu {
     node what{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
     std::vector<owned_partition> partitions = partitions_of(build({what}).get());

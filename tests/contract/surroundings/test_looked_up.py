@@ -34,7 +34,7 @@ class LookedUp(LaneCase):
     """A client that opens libdnnl itself and looks each function up by the handle."""
 
     def opens(self, *libraries: str, **variables: str) -> Done:
-        """Right results, in any case."""
+        """Expects right results."""
         return self.run_built_with("", *libraries, **variables)
 
     def run_built_with(self, suffix: str, *libraries: str, **variables: str) -> Done:
@@ -52,7 +52,7 @@ class LookedUp(LaneCase):
             self.assertEqual(attention.get("attention partitions"), "1")
 
     def assert_left(self, done: Done) -> None:
-        """Exactly as without the plugin."""
+        """Expects the same as without the plugin."""
         self.assertEqual(words(done), words(self.opens()), done.stderr)
         self.assertEqual(words(done)["select maskwise"], "0")
 
@@ -97,12 +97,12 @@ class LookedUp(LaneCase):
                         self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
 
     def test_programs_with_a_sanitizer(self) -> None:
-        """Its runtime looks functions up before its own strcmp and dl_iterate_phdr work."""
+        """A sanitizer's runtime looks up functions before its strcmp and dl_iterate_phdr work."""
         if SETTING.before_preload:
             self.skipTest("the plugin has a sanitizer itself")
         for sanitizer in ("address", "thread"):
             with self.subTest(sanitizer):
-                # Leaks are the loader's of a newer Debian.
+                # A newer Debian's loader leaks.
                 done = self.run_built_with(
                     f"_{sanitizer}", SETTING.plugin, ASAN_OPTIONS="detect_leaks=0"
                 )
@@ -122,7 +122,7 @@ class FirstLookup(unittest.TestCase):
 
 
 class Info(LaneCase):
-    """maskwise-info alone, of a program and of a running process."""
+    """maskwise-info on a program and on a running process."""
 
     def test_info(self) -> None:
         text = in_lane("maskwise-info", libraries=(SETTING.plugin,)).stdout
@@ -138,7 +138,7 @@ class Info(LaneCase):
             self.assertRegex(done.stdout, rf"{name}\.so +named")
 
     def state_of(self, *libraries: str, **variables: str) -> str:
-        """By maskwise-info of a client that waits after its work."""
+        """Runs maskwise-info on a client that waits after its work."""
         command = [SETTING.runner, "--preload", preload(*libraries), SETTING.prefix, "--"]
         command.append(str(SETTING.binaries / f"client-{SETTING.lane}"))
         environment = {**os.environ, **variables, "CLIENT_WAITS": "1"}

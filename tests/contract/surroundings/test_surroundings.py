@@ -1,6 +1,6 @@
-"""The plugin where things are missing, old, doubled, in the wrong order or misspelt.
+"""The plugin with missing, old or duplicate libraries, in the wrong order, or with wrong settings.
 
-Without --lane: what needs no oneDNN. With --lane NAME --prefix DIR: clients of that oneDNN.
+Without --lane: tests that need no oneDNN. With --lane NAME --prefix DIR: clients of that oneDNN.
 """
 
 from __future__ import annotations
@@ -88,9 +88,8 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which is as good
-    as none. The real one cannot be hidden without another root.
-    """
+    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which works as if
+    there were none. Hiding the real one would need another root."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -176,7 +175,8 @@ class WithoutOnednn(Case):
         return run([str(SETTING.binaries / "loader"), *map(str, libraries)], variables)
 
     def test_onednn_comes_late_under_another_name(self) -> None:
-        """Nothing at load; then the first call finds it, though it was opened with RTLD_LOCAL."""
+        """Prints nothing at load. The first call finds oneDNN, although it was opened with
+        RTLD_LOCAL."""
         done = self.load_late(SETTING.binaries.parent / "lib" / "late_client.so")
         self.assertEqual(words(done)["create"], "0", done.stderr)
         lines = done.stderr.splitlines()
@@ -306,7 +306,8 @@ class Loading(LaneCase):
         self.assertEqual(done.stderr.count("maskwise,claim"), 1, done.stderr)
 
     def test_an_older_libtbb_first(self) -> None:
-        """Debian's libtbb before the lane's: as with oneDNN alone, and the load line names it."""
+        """Debian's libtbb before the lane's: the results are oneDNN's, and the load line names
+        it."""
         found = [str(path) for path in Path("/usr/lib").glob("*/libtbb.so.12")]
         if not found:
             self.skipTest("no libtbb.so.12 of the system's")
@@ -318,13 +319,12 @@ class Loading(LaneCase):
             self.assert_right(done)
 
     def test_a_libdnnl_newer_than_the_list(self) -> None:
-        """oneDNN compiles Maskwise's partitions, too, so that functions unknown to Maskwise work
-        on them.
-        """
+        """oneDNN compiles Maskwise's partitions, too, so that functions unknown to Maskwise work on
+        them."""
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
             found = words(client(older))
-            self.assertEqual(found["select supported"], "0")  # nothing that oneDNN cannot do
+            self.assertEqual(found["select supported"], "0")  # oneDNN lacks it
             return
         self.assert_right(client(older))
         # Left out: host scalars, which oneDNN cannot compile, and functions that no oneDNN here
@@ -341,7 +341,7 @@ class Loading(LaneCase):
 
 
 class Environment(LaneCase):
-    """Variables of any content."""
+    """Environment variables with any content."""
 
     NAMES = (
         *("MASKWISE_VERBOSE", "MASKWISE_DISABLE", "MASKWISE_MAX_ISA", "MASKWISE_STREAM_BYTES"),
@@ -408,10 +408,10 @@ class Diagnostics(LaneCase):
         done = client(SETTING.plugin, ONEDNN_VERBOSE="2")
         for event in ("exec", "compile:cache_miss"):
             mine = onednn_lines(done, event, "chosen")
-            self.assertEqual(len(mine), 1, done.stdout)  # one execution is one line
+            self.assertEqual(len(mine), 1, done.stdout)  # one execution prints one line
             self.assertEqual(mine[0][-2], "maskwise")
             model = onednn_lines(alone, event, "chosen")
-            if not model:  # oneDNN 3.2 has the format, but no Select and no "v1" in its lines
+            if not model:  # oneDNN 3.2 has the format, but no Select and no "v1"
                 facts = SETTING.lane, len(mine[0]), mine[0][5]
                 self.assertEqual(facts, ("3.2", 13, "misc_post_ops"), mine)
                 continue
@@ -443,9 +443,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts without ids: oneDNN counts ids when it compiles, and Maskwise does
-        not.
-        """
+        """Names and texts without ids: oneDNN counts ids when it compiles; Maskwise does not."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

@@ -29,7 +29,7 @@ constexpr int rounds = 60;
 #endif
 constexpr int threads = 6;
 
-// Columns of one source and rows of the other repeat; from 600 on, large enough for several
+// Columns of one source and rows of the other repeat. From n = 600 on, large enough for several
 // threads.
 node square_select(std::int64_t n) {
     return select_of({1, n}, {n, 1}, {n, n}, {n, n});
@@ -78,7 +78,7 @@ private:
     dnnl_stream_t stream_ = nullptr;
 };
 
-// Runs body(thread) on each thread, all at once; how often it answered false.
+// Runs body(step, stream) on all threads at once. Returns how often it returned false.
 int failures(const std::function<bool(int, dnnl_stream_t)>& body) {
     std::atomic<int> failed = 0;
     std::atomic<int> waiting = threads;
@@ -137,7 +137,7 @@ TEST(stress, a_child_builds_after_a_fork_during_builds) {
     GTEST_SKIP() << "the sanitizer's own memory does not survive such a fork";
 #endif
     const node select = square_select(8);
-    ASSERT_TRUE(build({select})); // state that oneDNN creates once exists already
+    ASSERT_TRUE(build({select})); // creates oneDNN's one-time state
     std::atomic<bool> is_over = false;
     const auto keep_building = [&] {
         while (!is_over) build({select});

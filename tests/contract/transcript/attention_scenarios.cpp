@@ -1,5 +1,5 @@
-// A MatMul whose scores a Select masks is one partition of oneDNN's, which Maskwise takes over if
-// it can. The results must be oneDNN's, whatever the client passes to compile.
+// A MatMul whose scores a Select masks is one of oneDNN's partitions. Maskwise runs it if it can.
+// The results must equal oneDNN's for everything that the client passes to compile.
 
 #include "select_graph.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::size_t query = 10, key = 11, scores = 12, factor = 13, scaled = 1
                       column = 22, plus = 23, minus = 24, moved = 25, back = 26;
 const dims matrix{2, 4, 8};
 
-// The tensors passed to compile: those of the graph, some of them changed.
+// The tensors passed to compile: the graph's tensors, some of them changed.
 struct attention_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;
@@ -112,7 +112,7 @@ void run_scores(const transcript& out, const void* data) {
     compile_and_execute(out, partitions[0].get(), what.inputs, what.outputs);
 }
 
-// Changes to the graph of causal attention, and changes only at compile.
+// Changes to the graph of causal attention, and changes at compile only.
 struct causal_case {
     const char* name;
     std::vector<logical_tensor> in_graph, at_compile;
@@ -141,7 +141,7 @@ const std::vector<causal_case>& causal_cases() {
     return all;
 }
 
-// The two index operators and their comparison came with oneDNN 3.7: their numbers, not names.
+// oneDNN 3.7 added the two index operators and their comparison, so this uses numbers, not names.
 owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
     constexpr auto gen_index = static_cast<dnnl_graph_op_kind_t>(84);
     constexpr auto greater_equal = static_cast<dnnl_graph_op_kind_t>(85);
@@ -168,8 +168,8 @@ owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
     });
 }
 
-// Scores of 0 and a masked value that vanishes: a row of the result is the mean of those values
-// that the mask keeps.
+// Scores are 0 and the masked value vanishes, so a row of the result is the mean of its unmasked
+// values.
 template <typename Number>
 void set_all(memory& bytes, const logical_tensor& tensor, Number first, Number step) {
     auto& buffer = bytes[tensor.id] = filled_buffer(tensor);

@@ -22,9 +22,9 @@ from pathlib import Path
 ABSENT = "-"
 ANYTHING = "*"
 DIES = "dies"
-# Only there another test decides: lanes_agree, and merge_contract for graphs.
+# Other tests decide there: lanes_agree, and merge_contract for graphs.
 MAY_ANSWER_ANYTHING = ("compile/", "graph/")
-Key = tuple[str, str, int]  # scenario, call, how often that call was made before
+Key = tuple[str, str, int]  # scenario, call, number of earlier equal calls
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Rule:
     call: str
     alone: str
     plugin: str
-    optional: bool  # depends on the machine: need not occur
+    optional: bool  # depends on the machine, so it need not occur
     used: bool = field(default=False)
 
     def fits(self, key: Key, alone: str, plugin: str) -> bool:
@@ -98,7 +98,7 @@ def read_transcript(command: list[str], variables: dict[str, str]) -> dict[Key, 
     for line in done.stdout.splitlines():
         parts = line.split("|", 2)
         if len(parts) != 3:
-            continue  # a library's own message
+            continue  # a message of the library
         scenario, call, answer = parts
         answers[scenario, call, seen[scenario, call]] = answer
         seen[scenario, call] += 1

@@ -115,7 +115,7 @@ void run_case(const transcript& out, const void* data) {
     run(out, what, {what.cond, what.src_0, what.src_1}, {what.dst});
 }
 
-// The lists passed to compile differ from the ports: another order, more tensors, other types.
+// The lists passed to compile differ from the ports: in order, with more tensors, in types.
 struct list_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;

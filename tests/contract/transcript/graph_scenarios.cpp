@@ -18,7 +18,7 @@ logical_tensor square(std::size_t id) {
     return dense(id, f32, {8, 8});
 }
 
-// Notes are named by the policy: what fusion merges is listed as a difference, debug has none.
+// Notes contain the policy: merging by fusion is listed as a difference, debug has none.
 std::string name_of(dnnl_graph_partition_policy_t policy) {
     return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
 }
@@ -51,8 +51,8 @@ void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
     for (const auto& partition : partitions) note_partition(out, name_of(policy), partition.get());
 }
 
-// The content of every tensor after the whole graph has run. Ids of partitions differ from run to
-// run; a trap tests that they are new.
+// Every tensor's content after the whole graph has run. Ids of partitions differ from run to run; a
+// trap tests that they are new.
 void note_memory(const transcript& out, const std::vector<node>& nodes,
                  dnnl_graph_partition_policy_t policy) {
     const auto bytes = run_graph(nodes, policy);
@@ -75,7 +75,7 @@ void run(const transcript& out, const std::vector<node>& nodes) {
     note_memory(out, nodes, dnnl_graph_partition_policy_debug);
 }
 
-// Maskwise leaves other engines than the CPU's to oneDNN.
+// Maskwise leaves engines other than the CPU's to oneDNN.
 void gpu_engine_kind(const transcript& out, const void*) {
     const auto op = make_op({1, dnnl_graph_op_select, {mask(10), t(11), t(12)}, {t(13)}});
     dnnl_graph_graph_t graph = nullptr;
@@ -92,7 +92,7 @@ void gpu_engine_kind(const transcript& out, const void*) {
     dnnl_graph_partition_destroy(single);
 }
 
-// Without a rank, a partition is still created, because only compile reads ranks.
+// A partition without a rank is created, because only compile reads ranks.
 void impossible_rank(const transcript& out, const void*) {
     for (const int rank : {-7, 13}) {
         logical_tensor source = t(11);
@@ -131,7 +131,7 @@ std::vector<node> attention(dnnl_data_type_t type) {
     return nodes;
 }
 
-// Both refuse the same cases if the CPU lacks an instruction. Rounding is tested by the harness.
+// Without the CPU's instructions, both refuse the same cases. The harness tests rounding.
 void attention_in_16_bits(const transcript& out, const void*) {
     for (const auto type : {dnnl_bf16, dnnl_f16})
         out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());
@@ -182,7 +182,8 @@ const std::vector<graph_case>& cases() {
           {3, add, {t(13), t(14)}, {t(15)}},
           {4, select, {mask(16), t(15), t(13)}, {t(17)}},
           {5, relu, {t(17)}, {t(18)}}}},
-        // Last operator first: the order of partitions is the graph's, not the client's.
+        // The last operator is added first: the order of partitions is the graph's, not the
+        // client's.
         {"added_backwards",
          {{3, relu, {t(15)}, {t(16)}},
           {2, select, {mask(10), t(13), scalar(14)}, {t(15)}},

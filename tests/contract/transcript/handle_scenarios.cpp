@@ -1,4 +1,4 @@
-// Null handles, wrong counts, queries that come too early: the quirks that clients rely on.
+// Null handles, wrong counts, queries that come too early: behaviour that clients rely on.
 
 #include "select_graph.hpp"
 

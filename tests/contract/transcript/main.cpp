@@ -1,6 +1,6 @@
-// transcript [scenario...]: runs all scenarios, or those named, in a child process. oneDNN ends the
-// process on some of them: then the next one starts in a new child. A child for each would be
-// simpler, but a SYCL runtime takes a third of a second to start.
+// transcript [scenario...]: runs all scenarios, or those named, in a child process. If oneDNN ends
+// the process, the next scenario starts in a new child. One child per scenario would be simpler,
+// but a SYCL runtime takes a third of a second to start.
 
 #include "transcript.hpp"
 
@@ -34,7 +34,7 @@ void note_facts(const transcript& out, const void*) {
 }
 
 [[noreturn]] void run_in_child(const std::vector<scenario>& chosen) {
-    // The message of an aborting library is not part of the transcript.
+    // A message of an aborting library is not part of the transcript.
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(3);
     for (; progress() < chosen.size(); ++progress()) {
         const scenario& next = chosen[progress()];

@@ -21,11 +21,11 @@ struct named_case {
     select_case what;
 };
 
-// All operands of the extents {2, 3, 4}, f32, but for this one.
+// All operands are f32 {2, 3, 4}, except this one.
 select_case with_tensor(const logical_tensor& tensor);
 logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout);
 
-// All objects that a client creates for one Select, destroyed in order.
+// Owns all objects that a client creates for one Select.
 class select_graph {
 public:
     // Builds op and graph; notes the statuses of op_create and add_op.

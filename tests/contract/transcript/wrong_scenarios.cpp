@@ -1,5 +1,5 @@
-// Bad input of every kind: numbers that overflow, invalid strides, wrong pointers and counts. The
-// result is a status or correct; other cases are in compile_scenarios.cpp.
+// Bad input of every kind: numbers that overflow, invalid strides, wrong pointers and counts.
+// Maskwise returns a status or a correct result. Other cases are in compile_scenarios.cpp.
 
 #include "select_graph.hpp"
 
@@ -69,7 +69,7 @@ struct ready {
                                   : nullptr;
 };
 
-// With the four operands at these addresses.
+// Executes with the four operands at these addresses.
 dnnl_status_t execute_at(const ready& r, const std::vector<void*>& data) {
     const logical_tensor* const operands[] = {&r.cond, &r.src_0, &r.src_1, &r.dst};
     std::vector<owned_tensor> owners;

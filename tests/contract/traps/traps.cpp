@@ -32,7 +32,7 @@ std::vector<std::uint8_t> expected(const node& select) {
     return bytes[select.outputs[0].id];
 }
 
-// Executes with these inputs in this order.
+// Executes with these inputs, in this order.
 void expect_right(dnnl_graph_compiled_partition_t compiled,
                   const std::vector<logical_tensor>& inputs = {cond, src_0, src_1}) {
     memory bytes;
@@ -42,7 +42,7 @@ void expect_right(dnnl_graph_compiled_partition_t compiled,
 
 class traps : public testing::Test {
 protected:
-    // Skips where this oneDNN alone does not support Select.
+    // Skips the test if this oneDNN alone does not support Select.
     void SetUp() override {
         graph = build({select_node});
         partition = std::move(partitions_of(graph.get(), fusion).at(0));
@@ -62,8 +62,8 @@ protected:
     owned_partition partition;
 };
 
-// 1: every function that takes a partition or a compiled partition gets a handle that Maskwise
-// executes, including SYCL's functions and those that no public header declares.
+// 1: every function with a partition or compiled partition as argument accepts a handle that
+// Maskwise executes, including SYCL's functions and those that no public header declares.
 TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     std::size_t id = 0;
     EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
@@ -87,12 +87,12 @@ TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     EXPECT_EQ(is_answered ? scratchpad.dims[0] : 0, 0);
 }
 
-// 2: from 3.13 on the real execute calls execute_v2 by its exported name, and so the plugin.
+// 2: from 3.13 on, the real execute calls execute_v2 by its exported name, and so calls the plugin.
 TEST_F(traps, trap_02_the_real_library_calls_back) {
     const node relu{1, dnnl_graph_op_relu, {dst}, {dense(4, dnnl_f32, {9, 40})}};
     const auto bytes = run_graph({relu}, fusion);
     ASSERT_FALSE(bytes.empty());
-    EXPECT_EQ(bytes.at(4), bytes.at(3)); // no negative number goes in
+    EXPECT_EQ(bytes.at(4), bytes.at(3)); // all inputs are positive
     const std::size_t capacity = constant_cache_capacity();
     EXPECT_EQ(set_constant_cache_capacity(capacity),
               library().minor >= 4 ? dnnl_success : dnnl_unimplemented);
@@ -144,8 +144,8 @@ TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     EXPECT_EQ(bytes[dst.id], expected(select_node));
 }
 
-// 7: asking for more partitions than there are is a success with hollow objects; every call gives
-// fresh handles with fresh ids; filter may run again with another policy.
+// 7: if the client requests more partitions than exist, it gets hollow objects for the rest, with
+// success. Every call returns new handles with new ids. filter may run again with another policy.
 TEST_F(traps, trap_07_counts_and_fresh_handles) {
     std::set<std::size_t> ids;
     std::vector<owned_partition> kept;
@@ -215,7 +215,7 @@ TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     expect_right(made.get());
 }
 
-// 11: a dst of any layout comes back strided; oneDNN's own helpers can read what was answered.
+// 11: a dst of any layout comes back strided, so oneDNN's helper functions can read it.
 TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
     const auto made =
         compile(partition.get(), {cond, src_0, src_1}, {any_layout(3, dnnl_f32, {9, 40})});
@@ -238,8 +238,8 @@ TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
     EXPECT_TRUE(a_throwing_allocator_reaches_the_client());
 }
 
-// 13: the partition of an operator without a graph is claimed like any other. Successes that one
-// would not expect are handles/queries and schema/two_inputs of the transcripts.
+// 13: a partition of an operator without a graph is claimed like any other. Unexpected successes
+// are handles/queries and schema/two_inputs of the transcripts.
 TEST_F(traps, trap_13_partition_of_a_single_operator) {
     dnnl_graph_partition_t raw = nullptr;
     ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
@@ -276,7 +276,7 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
                     {matrix(15)},
                     {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
     std::vector<std::vector<node>> clients{{alone}, {maker, alone}};
-    if (merges()) clients.push_back({alone, user}); // else the SoftMax is oneDNN's
+    if (merges()) clients.push_back({alone, user}); // else oneDNN runs the SoftMax
     for (const auto& nodes : clients)
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }
@@ -307,11 +307,11 @@ TEST_F(traps, trap_15_engines_come_and_go) {
         made = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
         ASSERT_NE(made, nullptr);
         ASSERT_EQ(dnnl_engine_destroy(engine), dnnl_success);
-        expect_right(made.get()); // tensors and stream are of another engine of the same kind
+        expect_right(made.get()); // tensors and stream have another engine of this kind
     }
 }
 
-// Null is never a valid handle, however many handles came and went.
+// Null is never a valid handle, even after many handles were created and destroyed.
 TEST_F(traps, null_handles_after_many_others) {
     std::vector<owned_compiled> many;
     std::vector<owned_graph> graphs;
@@ -362,7 +362,7 @@ TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
     }
 }
 
-// A handle compiled by one, then by the other: the last compile is what executes.
+// A handle that one library compiles, then the other: the last result is executed.
 TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
     const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
     const auto relu_graph = build({{1, dnnl_graph_op_relu, {src_0}, {relu_out}}});

@@ -9,7 +9,7 @@
 namespace maskwise::contract {
 namespace {
 
-// Calls the function of that name with these arguments, if the process has it.
+// Calls a function by name, if the process has it.
 template <typename... Arguments>
 dnnl_status_t call(const char* name, Arguments... arguments) {
     void* const address = dlsym(RTLD_DEFAULT, name);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions that not every oneDNN has, looked up by name like a client that supports several
-// versions.
+// Functions that some versions of oneDNN lack, looked up by name, as a client for several versions
+// does.
 
 #include "support/client/graph_client.hpp"
 
@@ -39,8 +39,7 @@ logical_tensor scalar_of_host(std::size_t id);
 std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
 
-// Executes the first partition of a graph with a host scalar as the tensor `scalar`, whatever the
-// tensor's role is.
+// Executes the first partition of a graph with a host scalar as the tensor `scalar`, in any role.
 dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar);
 
 } // namespace maskwise::contract

@@ -239,7 +239,7 @@ owned_tensor tensor_at(const logical_tensor& described, void* data) {
         });
     const auto create =
         reinterpret_cast<create_scalar>(dlsym(RTLD_DEFAULT, "dnnl_graph_tensor_create_scalar"));
-    // Gone at once: the tensor has its own.
+    // Freed at once, because the tensor copies the value.
     std::vector<std::uint8_t> value(static_cast<std::size_t>(width_bytes(described)));
     std::memcpy(value.data(), data, value.size());
     auto tensor = make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create_scalar", [&](auto* handle) {

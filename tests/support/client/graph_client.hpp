@@ -1,7 +1,7 @@
 #pragma once
 
 // A client of oneDNN Graph's C API. It builds graphs and executes their partitions like a
-// framework. It uses only one function of Maskwise, which says what Maskwise executes.
+// framework. It uses one function of Maskwise: whether Maskwise executes a partition.
 
 #include "support/client/tensors.hpp"
 
@@ -48,8 +48,8 @@ using owned_partition = owned<dnnl_graph_partition_t>;
 using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
-// A client continues after a call returns an error. While a failures_are_thrown lives, errors
-// become exceptions, and exceptions of calls pass on.
+// Normally a client continues after a call returns an error. While a failures_are_thrown lives,
+// errors become exceptions, and exceptions of calls pass through.
 struct failed_call : std::runtime_error {
     failed_call(const char* called, dnnl_status_t answer);
     failed_call(const char* called, const std::exception& let_out);
@@ -69,7 +69,7 @@ public:
 void note_failure(const char* function, dnnl_status_t status);
 [[noreturn]] void note_exception(const char* function, const std::exception& thrown);
 
-// Runs one call. Inline: it is timed.
+// Runs one call. Inline, because it is timed.
 template <typename Run>
 dnnl_status_t call(const char* function, const Run& run) {
     dnnl_status_t status = dnnl_success;
@@ -96,11 +96,11 @@ owned<Handle> make(const char* function, const Create& create) {
     return made;
 }
 
-// One engine and stream a process, made at the first use.
+// The engine and stream of the process, created at first use.
 dnnl_engine_t cpu_engine();
 dnnl_stream_t cpu_stream();
 
-// Whether the plugin is loaded in this process, as MASKWISE_EXPECT must agree.
+// Whether the plugin is loaded in this process; must equal MASKWISE_EXPECT.
 bool plugin_is_loaded();
 bool plugin_expected();
 // Whether Maskwise executes this compiled partition; false without the plugin.
@@ -109,10 +109,10 @@ bool maskwise_owns(const_dnnl_graph_compiled_partition_t compiled);
 owned<dnnl_graph_op_t> make_op(const node& what);
 owned_graph make_graph(); // empty, not finalized
 
-// All nodes added, each operator destroyed right after; finalized.
+// A finalized graph with all nodes. Each operator is destroyed after it was added.
 owned_graph build(const std::vector<node>& nodes);
 
-// Filters and takes the partitions.
+// Filters the graph and gets its partitions.
 std::vector<owned_partition>
 partitions_of(dnnl_graph_graph_t graph,
               dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
@@ -128,7 +128,7 @@ dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
                            const std::vector<logical_tensor>& inputs,
                            const std::vector<logical_tensor>& outputs,
                            dnnl_engine_t engine = cpu_engine());
-// Null where compile does not answer success.
+// Null if compile does not return success.
 owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logical_tensor>& inputs,
                        const std::vector<logical_tensor>& outputs,
                        dnnl_engine_t engine = cpu_engine());
@@ -136,12 +136,12 @@ owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logic
 std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
                                     const std::vector<logical_tensor>& tensors);
 
-// A tensor at this memory; a host scalar has its own copy of the value.
+// A tensor at this memory; a host scalar copies the value.
 owned_tensor tensor_at(const logical_tensor& what, void* data);
 
 using memory = std::map<std::size_t, std::vector<std::uint8_t>>; // by tensor id
 
-// Tensors with the buffers of `bytes` under their ids; those that are missing are filled.
+// Tensors with the buffers of `bytes` under their ids; missing buffers are created and filled.
 class bound_tensors {
 public:
     bound_tensors(const std::vector<logical_tensor>& tensors, memory& bytes);

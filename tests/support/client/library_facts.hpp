@@ -17,7 +17,7 @@ const library_facts& library();
 
 bool is_sycl();
 
-// Select is in the headers of older ones, but not supported.
+// Older versions have Select in their headers, but do not support it.
 inline bool knows_select() {
     return library().minor >= 5;
 }

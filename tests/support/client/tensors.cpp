@@ -68,7 +68,7 @@ std::size_t size_of(const logical_tensor& tensor) {
 
 namespace {
 
-// A well mixed number for every position: neighbours share no bit by rule.
+// A hash of the position: neighbours have unrelated bits.
 std::uint32_t mixed(std::uint32_t value) {
     value = (value ^ (value >> 16)) * 0x85ebca6bU;
     value = (value ^ (value >> 13)) * 0xc2b2ae35U;

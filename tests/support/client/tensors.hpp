@@ -27,7 +27,7 @@ logical_tensor dense(std::size_t id, dnnl_data_type_t type, const dims& extents)
 logical_tensor any_layout(std::size_t id, dnnl_data_type_t type, const dims& extents);
 logical_tensor unknown_rank(std::size_t id, dnnl_data_type_t type);
 
-// The tensors in the form of the C API's lists; valid as long as `tensors` is.
+// The tensors as the C API's lists; valid while `tensors` is.
 std::vector<const logical_tensor*> pointers(const std::vector<logical_tensor>& tensors);
 
 // Bytes of one element, for the types that clients here use.

@@ -143,8 +143,8 @@ TEST(api, explains_its_plans) {
     EXPECT_TRUE(test::has(empty, {"{4,0} is empty"}));
 }
 
-// The level is read once a process: suites of this name run first. And the program is not started
-// again, which an emulator of single programs could not.
+// The level is read once per process: suites of this name run first. The program is not started
+// again, because an emulator of single programs could not do that.
 TEST(api_DeathTest, writes_lines_of_plans_and_executions_on_demand) {
     const auto run = [] {
         setenv("MASKWISE_VERBOSE", "2", 1);

@@ -1,5 +1,4 @@
-// The contracts of the public headers apart from results: names, defaults, sizes, allocations,
-// texts.
+// The contracts of the public headers except results: names, defaults, sizes, allocations, texts.
 #include "maskwise/attention.hpp"
 
 #include "support/allocations.hpp"
@@ -53,7 +52,7 @@ dims counting(int rank) {
     return made;
 }
 
-// Every change between few numbers and many.
+// All transitions between few and many numbers.
 TEST(contract, dims_are_values_of_any_rank) {
     for (const int rank : {0, 3, dims::inline_rank, dims::inline_rank + 1, max_rank})
         for (const int other : {0, 5, dims::inline_rank + 2, max_rank}) {
@@ -109,7 +108,7 @@ TEST(contract, executions_of_a_select_allocate_nothing) {
     }
 }
 
-// The first one keeps its memory for later ones.
+// The first execution keeps its memory for later ones.
 TEST(contract, further_executions_of_attention_allocate_nothing) {
     for (const int ones : {0, dims::inline_rank, max_rank - 3}) {
         dims shape = dims::filled(ones, 1);

@@ -1,5 +1,5 @@
 // Random Selects through the public API against a reference that shares nothing with the library:
-// every dialect and type, three shapes that broadcast to each other or not, strides of any kind.
+// every dialect and type, three shapes that may broadcast or not, and any strides.
 #include "maskwise/maskwise.hpp"
 
 #include "support/case_generator.hpp"
@@ -21,8 +21,8 @@ using test::view;
 using shape = std::vector<std::int64_t>;
 using enum data_type;
 
-// Types and their element width in bytes. For the reference, a string is one byte, from which its
-// text is built.
+// Types and their element width in bytes. In the reference a string is one byte, which determines
+// its text.
 constexpr std::pair<data_type, std::int64_t> types[] = {
     {boolean, 1}, {i8, 1},        {u8, 1},          {i16, 2},   {u16, 2}, {f16, 2},
     {bf16, 2},    {i32, 4},       {u32, 4},         {f32, 4},   {i64, 8}, {u64, 8},
@@ -37,7 +37,7 @@ bool has_type(dialect form, data_type type) {
     return form == dialect::onnx_where_16 || type != bf16;
 }
 
-// The dialects' rule for the shape of dst.
+// The dialect's rule for the shape of dst.
 std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, const shape& cond,
                                     const shape& src_0, const shape& src_1) {
     if (broadcast == auto_broadcast::none)
@@ -53,7 +53,7 @@ tensor_desc describe(data_type type, const view& operand) {
     return made;
 }
 
-// Half of them fit into the object itself.
+// Half of the strings are short enough to be stored in the object.
 std::vector<std::string> strings_of(std::span<const std::byte> bytes) {
     std::vector<std::string> made;
     for (const std::byte byte : bytes) {
@@ -99,7 +99,7 @@ select_desc describe(const random_select& drawn) {
             .src_1 = describe(drawn.type, drawn.src_1)};
 }
 
-// dst as the library infers it, or laid out by the caller.
+// dst as inferred by the library, or laid out by the caller.
 void check_values(generator& random, const random_select& drawn, const shape& expected) {
     select_desc desc = describe(drawn);
     view dst{nullptr, expected, {}};
@@ -171,7 +171,7 @@ TEST(api_oracle, agrees_with_the_reference) {
     const int cases = 8000;
     for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i)
         check_select(test::base_seed() + static_cast<std::uint64_t>(i), seen);
-    // Cases that never occurred would prove nothing.
+    // A case that never occurs proves nothing.
     EXPECT_GE(seen.selected, cases / 4);
     EXPECT_GE(seen.refused_types, cases / 20);
     EXPECT_GE(seen.refused_shapes, cases / 20);

@@ -1,4 +1,4 @@
-// The specification of each dialect, tested by the public API: types, broadcasting, attribute,
+// The specification of each dialect, tested through the public API: types, broadcasting, attribute,
 // texts.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
@@ -18,7 +18,7 @@ using enum data_type;
 constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
                                     u32,     f32, i64, u64, f64, complex64, complex128, string};
 
-// The type lists of the specifications, with this library's names.
+// The types in the specifications, by this library's names.
 struct definition {
     dialect form;
     std::string name;
@@ -105,7 +105,7 @@ TEST_P(dialects, refuse_an_unknown_data_type) {
                  argument_error);
 }
 
-// An empty result is a result: nothing is read or written, addresses may be null.
+// With an empty result nothing is read or written, and addresses may be null.
 TEST_P(dialects, select_nothing_from_empty_tensors) {
     const plan empty =
         compile(GetParam().form,
@@ -221,7 +221,7 @@ TEST(onnx_where, gives_the_results_of_its_examples) {
     }
 }
 
-// The shapes of ONNX's page on broadcasting, each operand in each place.
+// The shapes of ONNX's page on broadcasting, each operand in each position.
 TEST(onnx_where, broadcasts_all_three) {
     const dims four{2, 3, 4, 5};
     const std::pair<dims, dims> examples[] = {{four, {}},

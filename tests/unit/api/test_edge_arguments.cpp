@@ -24,12 +24,12 @@ constexpr std::int64_t huge = std::int64_t{1} << 50;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
-// All elements are the first.
+// Every index is the first element.
 tensor_desc repeated(data_type type, const dims& extents) {
     return {type, extents, dims::filled(extents.rank(), 0)};
 }
 
-// visit(extents) for each choice of 0, 2 and 2^50.
+// Calls visit(extents) for each choice of 0, 2 and 2^50.
 template <std::size_t Count, class Visit>
 void for_each_choice(Visit visit) {
     constexpr std::array<std::int64_t, 3> extents{0, 2, huge};
@@ -82,7 +82,7 @@ attention_desc repeated_attention(const attention_extents& of) {
     return desc;
 }
 
-// All ways to mask, one after the other.
+// One description per way to mask.
 std::vector<attention_desc> masked_ways(const attention_desc& plain, const attention_extents& of) {
     std::vector<attention_desc> ways(6, plain);
     const dims scores{of.batch, of.heads, of.rows, of.keys};
@@ -152,7 +152,7 @@ TEST(edge_arguments, an_attention_names_a_negative_extent_of_each_operand) {
         }
 }
 
-// By execute, and of inputs by count_tiles; nothing is written.
+// execute names them all, count_tiles those of inputs; nothing is written.
 TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 1, 4}};

@@ -25,7 +25,7 @@ reach reach_of(const tensor_desc& of) {
     return {of.extents, of.strides_bytes, width_bytes(of.type)};
 }
 
-// A shape that broadcasts to `to`, with strides.
+// A shape that broadcasts to `to`, with random strides.
 tensor_desc operand_of(chance& random, data_type type, const dims& to) {
     tensor_desc operand{type, {}, {}};
     const int missing = to.empty() ? 0 : random.below(3) == 0 ? random.below(to.rank()) : 0;
@@ -45,7 +45,7 @@ dims random_shape(chance& random, int rank) {
     return shape;
 }
 
-// With the strides that compile fills in; nullopt if it must refuse.
+// The operand with the strides that compile fills in; nullopt if compile must refuse it.
 std::optional<tensor_desc> completed(tensor_desc operand) {
     for (const std::int64_t extent : operand.extents)
         if (extent < 0) return std::nullopt;
@@ -155,7 +155,7 @@ attention_desc random_attention(chance& random) {
     return desc;
 }
 
-// An upper bound.
+// An upper bound on the products.
 wide products_of(const attention_desc& desc, const dims& dst) {
     const auto from_end = [](const dims& of, int back) {
         return static_cast<wide>(of[of.rank() - back]);
@@ -186,7 +186,7 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
     const attention_operands where{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
                         (at[6] != nullptr && elements_of(desc.statistics.extents) != 0);
-    if (writes && bytes >= power(47)) // no process has this many addresses
+    if (writes && bytes >= power(47)) // beyond the addresses of a process
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))
         plan.execute(where, loop);
@@ -235,7 +235,7 @@ attention_desc of_depth(std::int64_t depth) {
     return desc;
 }
 
-// The tile of queries has 64 rows: from 2^56 on its bytes wrapped.
+// The tile of queries has 64 rows: from 2^56 on, its bytes overflowed.
 TEST(huge_attention, names_the_depth_that_is_too_large) {
     for (int exponent = 49; exponent < 63; ++exponent)
         EXPECT_TRUE(has(refusal<shape_error>([&] { compile(of_depth(power(exponent))); }),
@@ -244,7 +244,7 @@ TEST(huge_attention, names_the_depth_that_is_too_large) {
 
 TEST(huge_attention, of_many_workers_needs_more_than_64_bits_hold) {
     attention_desc desc = of_depth(power(26));
-    // rows that are not of one head
+    // Rows of several heads.
     desc.query = {data_type::f32, {power(31), 2, power(26)}, {4, 0, 0}};
     EXPECT_EQ(compile(desc).scratch_bytes(std::numeric_limits<int>::max()),
               std::numeric_limits<std::int64_t>::max());

@@ -1,4 +1,4 @@
-// Strings through the public API: objects that are copied, which may fail half way.
+// Strings through the public API. They are objects, and copying one may fail half way.
 #include "maskwise/maskwise.hpp"
 
 #include "support/allocations.hpp"
@@ -16,7 +16,7 @@ using enum data_type;
 using strings = std::vector<std::string>;
 constexpr std::int64_t width = sizeof(std::string);
 
-// Short ones live in the object, long ones on the heap.
+// Short strings are stored in the object, long ones on the heap.
 strings make_strings(const std::string& name, std::size_t count) {
     strings made;
     for (std::size_t i = 0; i < count; ++i)

@@ -25,7 +25,7 @@ extent_list extents_of(const attention_case& problem, const attention_tensor& te
     return extents;
 }
 
-// The function of which these are gradients.
+// The function whose gradients are computed.
 double loss(const gradients_case& problem) {
     const std::vector<double> dst = expected(problem.attention).dst;
     double sum = 0;
@@ -83,7 +83,7 @@ double largest_norm(const attention_tensor& tensor) {
     return most;
 }
 
-// The rounding of products, weights, and dst, from which deltas are computed.
+// The rounding errors of products, weights, and dst, from which deltas are computed.
 double relative_error(const gradients_case& problem) {
     double error = 2 * largest(expected(problem.attention).statistics_error);
     const auto add = [&](data_type type) {
@@ -94,7 +94,7 @@ double relative_error(const gradients_case& problem) {
     return error;
 }
 
-// How far a gradient may be off, beside the rounding of its own elements.
+// The allowed error of a gradient, without the rounding of its elements.
 double allowed(const gradients_case& problem, const checked_operand& which) {
     const attention_case& attention = problem.attention;
     const double dst = largest_norm(problem.dst);
@@ -118,7 +118,7 @@ double rounding_of(data_type type) {
     return type == data_type::bf16 ? 0x1p-8 : type == data_type::f16 ? 0x1p-11 : 0x1p-23;
 }
 
-// Empty where the gradient along the direction is right.
+// Empty if the gradient along the direction is right.
 std::string check_derivative(gradients_case& problem, const checked_operand& which,
                              const std::vector<double>& gradient,
                              const std::vector<double>& direction) {
@@ -138,7 +138,7 @@ std::string check_derivative(gradients_case& problem, const checked_operand& whi
            std::to_string(wanted) + ", allowed " + std::to_string(error);
 }
 
-// Single elements, and one direction through all of them.
+// Checks single elements, and one direction through all of them.
 std::string check_gradient(generator& random, gradients_case& problem,
                            const checked_operand& which) {
     if (!(problem.*which.gradient).exists()) return {};
@@ -157,7 +157,7 @@ std::string check_gradient(generator& random, gradients_case& problem,
     return check_derivative(problem, which, gradient, direction);
 }
 
-// Scores that f32 swallows have no derivative, and neither have rows of NaN.
+// Scores that f32 absorbs have no derivative; rows of NaN have none either.
 bool has_derivatives(const attention_case& problem) {
     const float fill = problem.desc.fill;
     const bool has_nan = std::ranges::any_of(problem.query.values, [](double x) { return x != x; });

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// A case, the gradient of dst, and the gradients that it has.
+// A case with the gradient of dst and the gradients computed from it.
 struct gradients_case {
     attention_case attention;
     attention_tensor dst, query, key, value, bias, sinks; // gradients
@@ -34,22 +34,22 @@ inline constexpr checked_operand gradient_operands[] = {
     {"sinks", &attention_case::sinks, &gradients_case::sinks},
 };
 
-// An attention with the statistics that gradients need, and memory for random ones of its
-// gradients.
+// Adds the statistics that gradients need, and memory for randomly chosen gradients.
 gradients_case with_gradients(generator& random, attention_case problem);
-// Random ones, of all that have derivatives.
+// A random case among all that have derivatives.
 gradients_case make_gradients_case(generator& random);
 
-// A loop that counts as many threads, in the calling one.
+// A loop on the calling thread that claims this many threads.
 parallel_loop calling_thread_of(int threads);
-// Attention and its gradients, on these kernels.
+// Runs attention and its gradients with these kernels.
 void run(const gradients_case& problem, const kernel_table& target, int threads = 1);
 
-// Runs both on a few threads. Empty, or which memory other than the results' elements was written.
+// Runs both on a few threads. Returns "", or the memory outside the results' elements that was
+// written.
 std::string run_checked(generator& random, const gradients_case& problem,
                         const kernel_table& target);
 // The same, and compares the gradients with central differences of attention's definition in double
-// precision. Empty where all is right.
+// precision. Returns "" if all is right.
 std::string check_gradients(generator& random, gradients_case& problem, const kernel_table& target);
 
 } // namespace maskwise::test

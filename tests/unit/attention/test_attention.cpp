@@ -20,7 +20,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double lowest = std::numeric_limits<float>::lowest();
 
-// Empty where dst and statistics are as expected.
+// Empty if dst and statistics are as expected.
 std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
                             const kernel_table* target) {
     const test::output_memory before = test::copy_outputs(what);
@@ -67,7 +67,7 @@ TEST_P(attention_test, takes_every_depth) {
         check(test::plain_case({1, 2, depth}, {1, 70, depth}, {1, 70, 3}, 15), GetParam());
 }
 
-// Every key tile raises the maximum by more than f32's exponential spans.
+// Every key tile raises the maximum by more than the range of f32's exponential.
 TEST_P(attention_test, rescales_its_sums_to_a_new_maximum) {
     for (const double step : {1.0, 30.0, 200.0}) {
         attention_case what = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
@@ -80,7 +80,7 @@ TEST_P(attention_test, rescales_its_sums_to_a_new_maximum) {
     }
 }
 
-// The scale times a query leaves f32's range, times a score it does not.
+// Scale times query overflows f32, but scale times score does not.
 TEST_P(attention_test, scales_queries_of_any_size) {
     for (const auto& [scale, query] : {std::pair{1e38F, 10.0}, {1e-30F, 1e-12}, {-1e38F, 10.0}}) {
         attention_case what = test::plain_case({2, 20, 16}, {2, 150, 16}, {2, 150, 9}, 14);
@@ -112,8 +112,7 @@ TEST_P(attention_test, masks_whole_rows) {
     }
 }
 
-// A fill that other scores do not hide: masked tiles have weight, in rows that are masked as a
-// whole and in others.
+// A fill near the other scores: masked tiles have weight, both in fully masked rows and in others.
 TEST_P(attention_test, gives_a_finite_fill_its_weight) {
     for (const float fill : {-1e30F, -90.0F, -3.0F, 0.0F, 4.0F}) {
         attention_case what = test::plain_case({1, 70, 16}, {1, 400, 16}, {1, 400, 9}, 8);
@@ -128,7 +127,7 @@ TEST_P(attention_test, gives_a_finite_fill_its_weight) {
     }
 }
 
-// Keys and values after the first 128 do not exist: computing a masked tile hits a guard page.
+// Keys and values after the first 128 are guard pages: computing a masked tile crashes.
 TEST_P(attention_test, does_not_touch_masked_tiles) {
     enum class mask { causal, cond, infinite_bias, lowest_bias };
     for (const mask by : {mask::causal, mask::cond, mask::infinite_bias, mask::lowest_bias}) {
@@ -156,8 +155,8 @@ TEST_P(attention_test, does_not_touch_masked_tiles) {
     }
 }
 
-// Rows that a bias masks as a whole: f32's lowest number swallows their scores, f16's leaves them.
-// Other rows of their tiles have nothing of the masked places.
+// Rows that a bias masks completely: f32's lowest number absorbs their scores, f16's does not.
+// Masked places do not affect other rows of these tiles.
 TEST_P(attention_test, gives_rows_that_a_bias_masks_their_weights) {
     constexpr std::pair<data_type, double> biases[] = {
         {data_type::f32, lowest}, {data_type::f32, -infinity}, {data_type::f16, -65504}};
@@ -174,7 +173,7 @@ TEST_P(attention_test, gives_rows_that_a_bias_masks_their_weights) {
     }
 }
 
-// A row of NaN and a row without any score are both zeros, whatever the values are.
+// A row of NaN and a row without any score both become zeros, for any values.
 TEST_P(attention_test, makes_zeros_of_nan) {
     attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
     std::vector<double> queries = what.query.values, keep(70 * 90, 1);
@@ -203,7 +202,7 @@ TEST_P(attention_test, a_nan_stays_in_its_row) {
         ASSERT_EQ(std::isnan(statistics[i]), i == 20) << i;
 }
 
-// Below the boundary, in a tile that it crosses.
+// Masked keys in a tile that the boundary crosses.
 TEST_P(attention_test, a_masked_key_never_matters) {
     attention_case what = test::plain_case({1, 40, 16}, {1, 90, 16}, {1, 90, 16}, 11);
     std::vector<double> keep(90, 1);
@@ -216,7 +215,7 @@ TEST_P(attention_test, a_masked_key_never_matters) {
     EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
 }
 
-// One query for each head, as in decoding: heads that share keys, by grouping or by broadcast.
+// One query per head, as in decoding: heads share keys, by grouping or by broadcast.
 TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
     for (const auto causal :
          {causal_boundary::none, causal_boundary::top_left, causal_boundary::bottom_right})
@@ -237,7 +236,8 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
 TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
     test::generator random(test::base_seed());
     attention_case what;
-    const auto set = [&](test::attention_tensor& tensor, data_type type, // at either guard
+    // Next to either guard page.
+    const auto set = [&](test::attention_tensor& tensor, data_type type,
                          const test::extent_list& extents, const std::vector<double>& values) {
         lay_out(random, tensor, type, extents, test::layout::dense);
         tensor.fill(values);
@@ -269,7 +269,7 @@ TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
             }
 }
 
-// Decisions of speed: docs/attention.md has the numbers.
+// Choices made for speed: docs/attention.md has the numbers.
 TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
     if (std::ranges::count(supported_isas(native_cpu()), isa::avx512) == 0)
         GTEST_SKIP() << "AVX-512";
@@ -287,7 +287,7 @@ TEST(attention, of_few_queries_in_f32_has_panels_of_four_where_these_gain) {
     EXPECT_EQ(panel_of(16, 1024, data_type::bf16), 32);
 }
 
-// In the order of separate operators only what rounds its weights to bf16, too.
+// In the order of separate operators, only kernels that also round weights to bf16 use pairs.
 TEST_P(attention_test, takes_pairs_of_bf16_where_a_kernel_does) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::bf16, {1, 33, 16}};

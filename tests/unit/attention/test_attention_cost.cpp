@@ -1,5 +1,5 @@
-// The work that an attention does: tiles of queries and keys with a kept place, whichever way the
-// mask came, however rows, threads and splits divide it. Counted by the plan, not by a clock.
+// The work of an attention: the tiles of queries and keys with an unmasked place, for every form of
+// mask and however rows, threads and splits divide the work. Counted by the plan, not by a clock.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -25,7 +25,7 @@ struct kept_places {
     std::vector<double> keep; // 1 or 0, row-major
 };
 
-// Each row keeps a run of keys, the runs of neighbours overlap or jump.
+// Each row keeps a run of keys; runs of neighbouring rows overlap or are far apart.
 kept_places random_places(test::generator& random, std::int64_t rows, std::int64_t keys) {
     kept_places made{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
     std::int64_t first = test::draw(random, 0, keys - 1);
@@ -66,7 +66,7 @@ enum class mask_form {
     f16_lowest,
     filled_cond,
     infinite_beside_cond,
-    low, // by the norms of queries and keys
+    low, // low according to the norms of queries and keys
     boundary
 };
 
@@ -158,7 +158,7 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                 }
 }
 
-// Heads of one query each with the same keys read these once: broadcast, and grouped.
+// Heads of one query each that share keys, by broadcast or grouped, read the keys once.
 TEST(attention_cost, of_heads_that_share_keys) {
     for (const std::int64_t key_heads : {1, 2}) {
         attention_case what =
@@ -170,7 +170,7 @@ TEST(attention_cost, of_heads_that_share_keys) {
     }
 }
 
-// Heads that share keys read them once for few queries, with one mask per head or one for all.
+// Heads of few queries that share keys read the keys once, with one mask per head or a common one.
 TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
     test::generator random(test::base_seed());
     for (const kernel_table* target : attention_targets())

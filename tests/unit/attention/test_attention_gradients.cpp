@@ -27,7 +27,7 @@ TEST(attention_gradients, are_derivatives_of_random_attentions) {
     }
 }
 
-// Several row tiles and key tiles, and several parts of them.
+// Several row tiles and key tiles, each in several slices.
 attention_case large_case(data_type type, unsigned seed) {
     attention_case problem = test::plain_case({2, 150, 34}, {2, 170, 34}, {2, 170, 18}, seed);
     test::generator random(seed);
@@ -59,7 +59,7 @@ TEST(attention_gradients, are_derivatives_over_several_tiles) {
         }
 }
 
-// Statistics of such rows are rounded to multiples of 64.
+// Statistics of these rows are rounded to multiples of 64.
 TEST(attention_gradients, of_rows_that_a_finite_number_masks_are_those_of_equal_weights) {
     for (const kernel_table* target : attention_targets()) {
         test::generator random(4);

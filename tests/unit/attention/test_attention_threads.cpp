@@ -49,7 +49,7 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
         }
 }
 
-// The mask of a sequence, or of a head, leaves some row tiles much and others little or nothing.
+// With a mask per sequence or head, some row tiles have much work and others little or none.
 TEST(attention_threads, share_the_keys_of_uneven_masks) {
     for (const int threads : {3, 24}) {
         attention_case what =
@@ -107,7 +107,7 @@ TEST(attention_threads, any_number_may_execute_one_plan) {
     expect_shareable({2, 1, 16}, {2, 3000, 16});
 }
 
-// Gradients of query, key and value, one after the other.
+// Gradients of query, key and value, concatenated.
 std::vector<float> gradients_of(const attention_gradients_plan& plan, const attention_case& what,
                                 const parallel_loop* loop) {
     std::vector<float> all(3 * what.query.values.size());
@@ -205,7 +205,7 @@ TEST(attention_errors, name_the_operand_and_its_values) {
     expect_refused(desc, "strides in bytes {0,16,4}) has elements that overlap");
     desc.dst = {data_type::f32, {2, 8, 4}, {64, 16, 4}};
     expect_refused(desc, "strides in bytes {64,16,4}) has elements that overlap");
-    desc.dst = {data_type::f32, {2, 8, 4}, {16, 32, 4}}; // heads side by side
+    desc.dst = {data_type::f32, {2, 8, 4}, {16, 32, 4}}; // heads are adjacent columns
     EXPECT_NO_THROW(compile(desc));
     desc = small_desc();
     desc.query.strides_bytes = {4};

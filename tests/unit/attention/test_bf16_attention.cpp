@@ -35,8 +35,8 @@ protected:
     static void check(const attention_case& what) {
         const test::output_memory before = test::copy_outputs(what);
         const auto plan = make_tile_plan(what.desc, *GetParam());
-        // A table for an instruction set beyond the base exists for these products. Few queries use
-        // the base's products.
+        // A table whose instruction set extends the base exists only for these products. Few
+        // queries use the base's products.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
         run_attention(*plan, what.operands(), nullptr);
@@ -79,7 +79,7 @@ TEST_P(bf16_attention, takes_weights_of_separate_operators) {
     }
 }
 
-// A window leaves each panel keys that begin and end anywhere.
+// With a window, the keys of a panel begin and end anywhere.
 TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
     for (const std::int64_t below : {0, 1, 5, 17, 40}) {
         attention_case what = bf16_case({1, 150, 16}, {1, 150, 16}, {1, 150, 24});
@@ -88,7 +88,7 @@ TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
     }
 }
 
-// Emulated tiles end a process that uses them without having entered.
+// Emulated tiles abort if a thread uses them before it has set them up.
 TEST(bf16_attention_DeathTest, gives_tiles_back) {
     const attention_case what = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
     const auto plan = make_tile_plan(what.desc, test::emulated_tables().back());

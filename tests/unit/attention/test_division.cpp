@@ -1,5 +1,5 @@
-// How an execution is divided among workers: every key of every row once, and no worker left alone
-// with more than its share.
+// How an execution is divided among workers: every key of every row occurs once, and no worker has
+// more than its share.
 
 #include "attention/division.hpp"
 
@@ -41,7 +41,7 @@ struct listed {
     std::vector<work_item> items, shared;
 };
 
-// Each part of each row tile, and each state, once.
+// Each slice of each row tile, and each state, occurs once.
 void expect_complete(const listed& made, std::int64_t row_tiles) {
     std::vector<counts> parts(static_cast<std::size_t>(row_tiles));
     counts states;
@@ -132,7 +132,7 @@ struct random_tiles {
         test::generator random(std::uint64_t{seed});
         cond.resize(320 * 4096);
         for (std::size_t tile = 0; tile < 5 * 64; ++tile)
-            for (std::size_t row = 0; random() % 2 == 0 && row < 64; ++row) // row by row: mixed
+            for (std::size_t row = 0; random() % 2 == 0 && row < 64; ++row) // makes tiles mixed
                 std::fill_n(&cond[(tile / 64 * 64 + row) * 4096 + tile % 64 * 64], 64,
                             std::uint8_t{1});
         for (std::size_t row = 0; row < 320; ++row) cond[row * 4096 + 64] = 1;

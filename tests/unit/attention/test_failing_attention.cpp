@@ -1,5 +1,5 @@
-// Every allocation of compile and execute fails once, and then every one from there on: what comes
-// is std::bad_alloc, nothing is written or leaked, and the same call works right after.
+// Each allocation of compile and execute fails once, then that one and all later ones fail. The
+// call throws std::bad_alloc, nothing is written or leaked, and the same call works right after.
 
 #include "support/allocations.hpp"
 #include "support/attention_case.hpp"
@@ -17,7 +17,7 @@ struct scenario {
     int threads; // threads of a loop on this thread, which does not allocate; 0: no loop
 };
 
-// For GoogleTest, which would print the padding, too.
+// GoogleTest would print the padding, too.
 void PrintTo(const scenario& what, std::ostream* out) {
     *out << what.name;
 }
@@ -73,7 +73,7 @@ TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
     const auto& [which, onwards] = GetParam();
     const attention_case what = which.make();
     const test::wanted_attention wanted = test::expected(what);
-    compile_and_execute(what, which.threads); // state that a process creates once
+    compile_and_execute(what, which.threads); // creates state that exists once per process
     std::int64_t number = 0;
     for (bool has_failed = true; has_failed && !HasFailure(); ++number) {
         test::generator random(static_cast<std::uint64_t>(number));

@@ -98,7 +98,7 @@ struct bias_found {
     float highest;
 };
 
-// A tile of `others` with one different element.
+// A tile of `others` except for one element.
 template <class Element>
 bias_found look_at_bias(mask_kind kind, Element others, Element one, bool bounds_mixed = true) {
     constexpr std::int64_t width = sizeof(Element);
@@ -116,7 +116,7 @@ tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
     return look_at_bias(kind, others, one).state;
 }
 
-// Around the first number that masks, and around -infinity.
+// Values near the largest one that masks, and near -infinity.
 TEST(mask_map, classifies_tiles_of_a_bias) {
     using u16 = std::uint16_t;
     constexpr u16 bf16_masks[] = {0xF14A, 0xFF7F, 0xFF80}, f16_masks[] = {0xFBFF, 0xFC00};
@@ -139,7 +139,7 @@ TEST(mask_map, classifies_tiles_of_a_bias) {
     EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
-// Masked, kept and mixed tiles; numbers of 16 bits as f32, among them f16's least and largest.
+// Masked, kept and mixed tiles; numbers of 16 bits as f32, including f16's least and largest.
 TEST(mask_map, knows_the_highest_bias) {
     using u16 = std::uint16_t;
     const auto highest = [](mask_kind kind, auto others, auto one) {

@@ -63,7 +63,7 @@ TEST(mask_rules, name_keys_as_other_libraries_do) {
     EXPECT_EQ(kept_by(rules, {1, 4, 7}, 3), (places{3, 4, 5, 6}));
 }
 
-// For each sequence, in tiles.
+// Compares spans of each sequence, tile by tile.
 void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence) {
     const auto text = [&] { return test::to_string(rules); };
     for (std::int64_t first = 0; first < shape.rows; first += 7) {
@@ -150,7 +150,8 @@ outcome run(const attention_case& what, const kernel_table* target) {
     return {test::copy_outputs(what).dst, plan->computed_tiles};
 }
 
-// Skipping zeros changes no bit. Rules may compute one more tile if documents are far apart.
+// Skipping zeros changes no bit. With rules, one more tile may be computed if documents are far
+// apart.
 TEST_P(rules_test, do_as_the_same_mask_written_down) {
     int same = 0;
     for (std::uint64_t i = 0; i < 60; ++i) {
@@ -179,8 +180,8 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
     EXPECT_GE(same, 40);
 }
 
-// Heads of a few queries that share keys become rows of one head; each keeps its position in the
-// sequence.
+// Heads of a few queries that share keys become rows of one head; each row keeps its position in
+// the sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
         attention_case what = test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
@@ -225,7 +226,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
 INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(attention_targets()),
                          [](const auto& of) { return name_of(of.param); });
 
-// Padded batches of packed documents end with many that are empty.
+// Padded batches of packed documents end with many empty documents.
 TEST(mask_rules, find_documents_among_empty_ones) {
     mask_rules rules{.documents = {{{0, 3, 0, 3}, {3, 0, 3, 0}, {3, 2, 3, 2}}}};
     rules.documents[0].resize(100'000, {5, 0, 5, 0});
@@ -233,7 +234,7 @@ TEST(mask_rules, find_documents_among_empty_ones) {
     EXPECT_EQ(kept_by(rules, shape, 2), (std::vector<std::int64_t>{0, 1, 2}));
     EXPECT_EQ(kept_by(rules, shape, 3), (std::vector<std::int64_t>{3, 4}));
     const sequence_rules own(rules, 0, shape.rows, shape.keys);
-    for (int turn = 0; turn < 100; ++turn) // minutes, if each row walked over all of them
+    for (int turn = 0; turn < 100; ++turn) // would take minutes if each row searched all documents
         for (std::int64_t row = 5; row < shape.rows; ++row)
             ASSERT_TRUE(own.spans_of(row).main.is_empty());
 }
@@ -249,7 +250,7 @@ TEST(count_tiles, reads_nothing_of_an_empty_attention) {
     EXPECT_EQ(count_tiles(*make_tile_plan(desc, active_isa()), {}).all, 0);
 }
 
-// The mask is read once for all attentions that get the same maps.
+// All attentions that get the same maps read the mask once.
 TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
     attention_case what = test::plain_case({1, 130, 8}, {1, 300, 8}, {1, 300, 5}, 3);
     std::vector<double> kept(130 * 300, 1);

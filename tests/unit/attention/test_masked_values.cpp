@@ -20,7 +20,7 @@ using test::rule_shape;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// visit(sequence, first row, last row) for each of some rows that are computed together.
+// Calls visit(sequence, first row, last row) for groups of rows that are computed together.
 using visit_rows = std::function<void(std::int64_t, std::int64_t, std::int64_t)>;
 
 void retype(test::attention_tensor& tensor, data_type type) {
@@ -50,7 +50,7 @@ bool is_kept(const attention_case& what, std::int64_t sequence, std::int64_t fir
     return false;
 }
 
-// The row's document; also of rows in none.
+// The row's document, even for a row outside all documents.
 std::int64_t document_at(const attention_case& what, std::int64_t sequence, std::int64_t row) {
     if (!what.rules || what.rules->documents.empty()) return 0;
     const auto& lists = what.rules->documents;
@@ -63,7 +63,7 @@ std::int64_t document_at(const attention_case& what, std::int64_t sequence, std:
     return -1;
 }
 
-// Rows of a panel, one document per row.
+// Visits the rows of each panel, split by document.
 void for_each_block(const attention_case& what, std::int64_t panel, const visit_rows& visit) {
     for (std::int64_t s = 0; s < what.shape().sequences; ++s)
         for (std::int64_t first = 0, last = 0; first < what.shape().rows; first = last) {
@@ -74,7 +74,7 @@ void for_each_block(const attention_case& what, std::int64_t panel, const visit_
         }
 }
 
-// Sets the tensor's rows that none of these query rows keeps to NaN, including rows of other
+// Sets rows of the tensor to NaN if none of these query rows keeps them, including rows of other
 // sequences unless all sequences share the tensor.
 void spoil(const attention_case& what, test::attention_tensor& tensor, std::int64_t sequence,
            std::int64_t first, std::int64_t last) {
@@ -100,7 +100,7 @@ std::vector<double> run(const attention_case& what, const tile_plan& plan, int t
     return what.dst.read();
 }
 
-// For these rows of a sequence, in all heads.
+// Compares these rows of a sequence in all heads.
 void expect_same(const attention_case& what, const std::vector<double>& found,
                  const std::vector<double>& wanted, std::int64_t sequence, std::int64_t first,
                  std::int64_t last) {
@@ -114,7 +114,7 @@ void expect_same(const attention_case& what, const std::vector<double>& found,
     }
 }
 
-// Keys that all rows of a block, or one row, leave out do not matter to these rows.
+// Keys masked for all rows of a block, or for one row, do not matter to these rows.
 void expect_untouched(attention_case& what, const kernel_table* target, int threads = 1) {
     if (what.rules) check_rules(*what.rules, what.shape().sequences);
     const auto plan = make_tile_plan(what.desc, *target);
@@ -206,7 +206,7 @@ TEST_P(masked_values, of_random_rules_do_not_matter) {
     }
 }
 
-// Enough keys that threads split those of a row tile and merge its states.
+// With enough keys, threads split the keys of a row tile and merge its states.
 TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
     for (const std::int64_t rows : {3, 40})
         for (const data_type type : types) {
@@ -221,7 +221,7 @@ TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
         }
 }
 
-// Heads, or sequences, of a few queries that share keys become rows of one panel.
+// Heads or sequences of a few queries that share keys become rows of one panel.
 TEST_P(masked_values, do_not_matter_to_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8})
         for (const data_type type : types)
@@ -243,7 +243,7 @@ TEST_P(masked_values, do_not_matter_to_folded_heads) {
             }
 }
 
-// A cond masks a key whatever its value. Rules mask a bias whatever its value.
+// A cond masks a key of any value. Rules mask a bias of any value.
 TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matter) {
     for (const std::int64_t rows : {1, 5, 33})
         for (const data_type type : types) {
@@ -264,7 +264,7 @@ TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matt
             what.key.fill(spoilt);
             expect_same(what, run(what, *plan_of(), 1), clean, 0, 0, rows);
             what.key.fill(keys);
-            test::set_bias(what, type, {1, rows, 70}, bias); // the same number changes no weight
+            test::set_bias(what, type, {1, rows, 70}, bias); // one value: no weight changes
             const test::output_memory before = test::copy_outputs(what);
             run(what, *plan_of(), 1);
             for (double& number : bias) number = -1;
@@ -273,7 +273,7 @@ TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matt
         }
 }
 
-// Tiles that a cond or a bias masks as a whole are not computed.
+// Tiles that a cond or a bias masks completely are not computed.
 TEST_P(masked_values, of_whole_tiles_below_an_array_do_not_matter) {
     for (const std::int64_t rows : {1, 13, 70})
         for (const data_type type : types)

@@ -23,7 +23,7 @@ double rounded(double value, data_type type) {
     return test::round_to(value, test::element_of(type));
 }
 
-// Whole numbers: products and their sums are exact, so that a score is the same in any order.
+// Whole numbers: products and sums are exact, so a score is the same in any order.
 attention_case whole_numbers(unsigned seed) {
     attention_case what =
         test::plain_case({1, rows, depth}, {1, keys, depth}, {1, keys, columns}, seed);
@@ -74,8 +74,8 @@ void run(const attention_case& what, const kernel_table* target, float divisor) 
     run_attention(*plan, what.operands(), numbers);
 }
 
-// A weight may be so near the middle of two numbers that the exponential's error decides; hence one
-// in 1024.
+// A weight may be so close to the midpoint of two numbers that the error of the exponential
+// decides, so 1 of 1024 may differ.
 TEST_P(operator_order, rounds_weights_after_their_division) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
@@ -111,7 +111,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
                     sum);
             if (GetParam()->target == isa::avx2 || GetParam()->target == isa::avx512)
                 EXPECT_EQ(found[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
-            else // without a fused multiplication
+            else // no fused multiply-add
                 EXPECT_NEAR(found[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
         }
     }

@@ -182,7 +182,7 @@ TEST(choose_isa, takes_products_of_bf16_on_arm_only_where_they_are_asked_for) {
     const std::vector<isa> all_arm{isa::scalar, isa::neon, isa::neon_bf16};
     EXPECT_EQ(choose_isa(all_arm, "", ""), isa::neon);
     for (const isa wanted : all_arm)
-        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // a word of x86
+        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // a value for x86
     EXPECT_THROW(choose_isa({isa::scalar, isa::neon}, "neon_bf16", ""), argument_error);
 }
 

@@ -81,7 +81,7 @@ private:
         return dst_;
     }
 
-    // Runs the reference on dst's buffer, keeps the result, puts the old bytes back.
+    // Runs the reference on dst's buffer, saves the result and restores the old bytes.
     void expect() {
         const auto before = bytes(*dst_);
         select_reference(layouts_.cond, layouts_.src_0, layouts_.src_1, layouts_.dst,
@@ -96,7 +96,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// Splits tiles like run_select, but at random places and for small cases, too.
+// Splits tiles like run_select, but at random positions and for small cases, too.
 void run_in_parts(generator& random, const select_plan& plan, const select_case& layouts) {
     const operand_pointers at{layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
                               layouts.dst.data};

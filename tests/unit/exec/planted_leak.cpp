@@ -10,7 +10,7 @@ namespace {
 
 std::byte* volatile lost = nullptr;
 
-// The last one alone could still be found in a register or on a thread's stack.
+// A single block could still be found in a register or on a thread's stack.
 void lose_memory(const void*, std::int64_t) {
     for (int i = 0; i < 100; ++i) lost = new std::byte[64];
     lost = nullptr;

@@ -58,7 +58,7 @@ TEST(parallel_run, stays_in_an_arena_of_one) {
     EXPECT_EQ(log.seen.size(), 1U);
 }
 
-// Interaction of a caller's thread and another thread inside one parallel_run.
+// A caller's thread and another thread that meet inside one parallel_run.
 struct meeting {
     explicit meeting(tbb::task_arena& where) : arena(where) {}
 
@@ -73,8 +73,8 @@ void wait_for(const std::atomic<bool>& what) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-// The caller's chunk waits for a second thread; that one hands the arena a task, and keeps the
-// caller waiting for its own chunk.
+// The caller's chunk waits for a second thread. The second thread adds a task to the arena and
+// delays its chunk, so the caller waits.
 void meet(const void* context, std::int64_t) {
     const auto& shared = *static_cast<const std::shared_ptr<meeting>*>(context);
     if (std::this_thread::get_id() == shared->caller) return wait_for(shared->has_helper);
@@ -96,7 +96,7 @@ TEST(parallel_run, begins_no_task_of_the_callers_meanwhile) {
     }
 }
 
-// Takes `n` bytes of src_0; src_1 is a scalar.
+// Selects `n` bytes of src_0; src_1 is a scalar.
 struct all_true_select {
     explicit all_true_select(std::int64_t n)
         : cond(static_cast<std::size_t>(n), 1), src_0(cond.size(), 5),

@@ -39,14 +39,14 @@ TEST(forced_isa, decides_which_kernel_runs) {
         GTEST_SKIP() << "this CPU has no " << expected() << " to cap at";
     if (expected() == "refused" || !is_supported(expected())) {
         EXPECT_THROW(active_isa(), argument_error);
-        EXPECT_THROW(active_isa(), argument_error); // each time, not only the first
+        EXPECT_THROW(active_isa(), argument_error); // at every call, not only the first
         EXPECT_THROW(make_select_plan(vector_of(100)), argument_error);
         return;
     }
     const auto plan = make_select_plan(vector_of(100));
     EXPECT_EQ(to_string(plan->target), expected());
     EXPECT_TRUE(test::has(to_string(*plan), {"isa=" + expected()}));
-    // The function that the plan calls is that table's and none's of another base.
+    // The plan calls a function of that table, and of no table with another base.
     const isa base = kernel_table_for(plan->target).base;
     for (const kernel_table* table : kernel_tables()) {
         const bool chosen = table->base == base;

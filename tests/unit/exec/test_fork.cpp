@@ -1,6 +1,6 @@
-// Children of a fork compile and run, whatever the fork interrupted, and have threads if oneTBB's
-// were never started before. No test uses the engine before it forks, unless its name says so; each
-// is a process.
+// A child of a fork compiles and runs regardless of what the fork interrupted, and has threads if
+// oneTBB's were never started before. Unless its name says so, a test forks before it uses the
+// engine; each test is a process.
 
 #include "exec/parallel.hpp"
 #include "exec/run_rows.hpp"
@@ -65,7 +65,7 @@ TEST(fork_of_a_process, leaves_the_child_its_threads_until_they_were_used) {
     EXPECT_EQ(threads, available_threads());
 }
 
-// In each child another thread compiles for the first time, and the fork falls somewhere into that.
+// In the parent, another thread compiles for the first time. The fork occurs during that.
 int fork_beside_first_compile(std::chrono::microseconds delay) {
     std::atomic<bool> has_begun{false};
     std::jthread first([&] {

@@ -23,7 +23,7 @@ void check_case(generator& random, std::uint64_t seed, isa target, const select_
     ASSERT_EQ(checked_run(random, layouts, target), "");
 }
 
-// Sanitizers make each case ten and more times slower; they look for what every case shows.
+// Sanitizers make each case ten times slower or more. They find faults that every case shows.
 constexpr std::uint64_t thinned(std::uint64_t cases) {
 #if defined(__SANITIZE_THREAD__)
     return cases / 20 + 2;
@@ -60,7 +60,7 @@ TEST_P(oracle, permuted_shapes) {
     check(40, make_permuted_case);
 }
 
-// src_0 consists of runs, but the last run has one element, like all runs of src_1.
+// src_0 consists of runs, but its last run has one element, as have all runs of src_1.
 TEST_P(oracle, runs_that_end_in_one_element) {
     const view cond{nullptr, {5, 129, 1}, {129, 1, 1}};
     const auto source = [](std::vector<std::int64_t> strides_bytes) {
@@ -72,7 +72,7 @@ TEST_P(oracle, runs_that_end_in_one_element) {
     });
 }
 
-// A row of cond ends with its page, the next page is not there, and rows are walked upwards.
+// A row of cond ends at a page boundary, the next page is unmapped, and rows are walked upwards.
 TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     constexpr std::int64_t rows = 600, columns = 9;
     const std::int64_t page = sysconf(_SC_PAGESIZE), row_bytes = 2 * page;
@@ -103,8 +103,8 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     munmap(memory, bytes);
 }
 
-// Frames of a signal. In whole tiles, a frame continues where the previous one ends, so they are
-// read in place. In tiles at the frames' ends they are packed.
+// Frames of a signal. In whole tiles, a frame begins where the previous one ends, so frames are
+// read in place. At the frames' ends, tiles are packed.
 TEST_P(oracle, frames_one_tile_apart) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,

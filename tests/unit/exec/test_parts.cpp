@@ -59,7 +59,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const select_plan& p
     return ranges;
 }
 
-// For each cache line of dst: the parts that write to it. dst begins `offset` bytes into a line.
+// The parts that write to each cache line of dst. dst begins `offset` bytes into a line.
 std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
     const auto plan = build_plan(d.desc, active_isa(), 0);
     const auto bytes_of = [](const tensor_desc& t) {
@@ -86,8 +86,8 @@ std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
     return writers;
 }
 
-// A line that two parts write moves from core to core. Boxes whose pieces end within lines share
-// many lines; no line has three writers.
+// A line that two parts write moves between cores. Boxes whose pieces end within lines share many
+// lines, but no line has three writers.
 TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
     for (const dealt& d : descs())
         for (const std::size_t offset : {std::size_t{0}, std::size_t{20}}) {
@@ -100,7 +100,7 @@ TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
         }
 }
 
-// A thread is woken for 1 MiB, of two tiles or more; each gets four parts.
+// Threads are used from 1 MiB and two tiles on; each thread gets four parts.
 TEST(choose_parts, wakes_threads_only_for_enough_work) {
     const auto on = [](int count, std::int64_t bytes, std::int64_t tiles) {
         const parallel_loop loop{count, [](std::int64_t, const auto&) {}};

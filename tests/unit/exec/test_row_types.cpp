@@ -15,7 +15,7 @@ namespace {
 
 class row_types : public testing::TestWithParam<isa> {};
 
-// Rows without operands or arithmetic: from one type to another.
+// Rows without operands or arithmetic: conversion from one type to another.
 template <typename From, typename To>
 std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
                           isa target) {
@@ -66,7 +66,7 @@ TEST_P(row_types, reads_the_masked_value_in_every_type) {
     }
 }
 
-// Types that rows do not compute with are moved, also by streaming stores.
+// Types that rows do not compute with are copied, also by streaming stores.
 TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     constexpr std::int64_t columns = 64;
     constexpr std::uint32_t signalling = 0x7F812345;
@@ -80,7 +80,7 @@ TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     }
 }
 
-// From any place on: blocks that are whole vectors at their alignment go past the caches.
+// At every alignment: aligned whole vectors bypass the caches.
 TEST_P(row_types, are_the_same_past_the_caches) {
     constexpr std::int64_t columns = 777;
     std::vector<float> scores(columns);
@@ -102,7 +102,7 @@ TEST_P(row_types, are_the_same_past_the_caches) {
 }
 
 TEST_P(row_types, rounds_to_the_nearest_f16) {
-    // Halfway cases go to the even one, the last finite number is 65504, the least is 2^-24.
+    // Ties round to even, the largest finite number is 65504, the smallest is 2^-24.
     const std::vector<std::pair<float, std::uint16_t>> cases = {
         {1.0F + 0x1p-11F, 0x3C00}, {1.0F + 0x3p-11F, 0x3C02}, {-1.0F - 0x1.8p-11F, 0xBC01},
         {65504.0F, 0x7BFF},        {65519.0F, 0x7BFF},        {65520.0F, 0x7C00},

@@ -1,5 +1,5 @@
-// Random rows through a table of chains, every instruction set, against the same chain in double
-// precision.
+// Random rows through a table of chains, on every instruction set, compared with the chain in
+// double precision.
 
 #include "exec/run_rows.hpp"
 #include "support/case_generator.hpp"
@@ -25,7 +25,7 @@ struct row_work {
     std::optional<row_soft_max> soft_max = std::nullopt;
 };
 
-// One chain on one matrix of scores; operands are a scalar, a row and a whole matrix.
+// One chain on one matrix of scores. Operands are a scalar, a row and a whole matrix.
 struct example {
     std::int64_t heads, rows, columns;
     row_work work;
@@ -97,7 +97,7 @@ double operand_at(const data& from, std::size_t operand, std::size_t element, st
 
 constexpr row_constants constants{0.25F, 1.5F};
 
-// Every operator that a graph may have, by its name.
+// Every operator that a graph may have, by name.
 const std::map<row_operator, test::operation>& arithmetic() {
     static const std::map<row_operator, test::operation> all{
 #define MASKWISE_ROW_UNARY(name, ...) {row_operator::name, test::operation::name},
@@ -198,7 +198,7 @@ const std::vector<row_work>& chains() {
     return all;
 }
 
-// f32 sums lose a little precision with every column if a vector has one element.
+// If a vector has one element, f32 sums lose some precision with every column.
 void expect_near(const example& what, double got, double want, std::int64_t row,
                  std::int64_t column) {
     const double allowed = what.columns > 4000 ? 1e-5 : 2e-6;
@@ -209,7 +209,7 @@ void expect_near(const example& what, double got, double want, std::int64_t row,
             << "row " << row << " column " << column;
 }
 
-// Rows end at a page that may not be read or written.
+// Rows end at a guard page.
 void check(const example& what, isa target, unsigned seed, float scalar) {
     data from = random_data(what, seed);
     from.scalar[0] = scalar;
@@ -260,7 +260,7 @@ TEST_P(run_rows_test, computes_every_operator_of_the_list) {
         }
 }
 
-// NaNs and zeros of either sign, as the specification has them.
+// NaNs and zeros of either sign behave as specified.
 TEST_P(run_rows_test, takes_the_second_where_neither_is_larger) {
     const std::vector<float> row{NAN, 1, NAN, -0.0F, 0.0F}, side{2, NAN, NAN, 0.0F, -0.0F};
     for (const row_operator op : {row_operator::maximum, row_operator::minimum}) {
@@ -297,7 +297,7 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     }
 }
 
-// A row of -infinity, one with +infinity and one with a NaN become zeros, a row of numbers stays.
+// Rows of -infinity, with +infinity or with a NaN become zeros; a row of numbers stays.
 TEST_P(run_rows_test, makes_zeros_of_nan) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
@@ -314,7 +314,7 @@ TEST_P(run_rows_test, makes_zeros_of_nan) {
 }
 
 TEST_P(run_rows_test, runs_on_the_threads_of_a_loop) {
-    constexpr std::int64_t rows = 300, columns = 500; // enough to be shared out
+    constexpr std::int64_t rows = 300, columns = 500; // enough for several threads
     const std::vector<float> scores(rows * columns, 1);
     std::int64_t parts = 0;
     const parallel_loop loop{3, [&](std::int64_t count, const auto& body) {
@@ -360,8 +360,8 @@ TEST_P(run_rows_test, quantizes) {
     }
 }
 
-// Pieces of a row that is cut, the last of another length, in place and on threads: each element
-// once.
+// Pieces of a row that is cut, the last one shorter, in place and on threads: each element is
+// computed once.
 TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
@@ -379,7 +379,7 @@ TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     }
 }
 
-// Layouts and broadcasts that no row of the last dimension has.
+// Layouts and broadcasts that rows along the last dimension cannot have.
 TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
     const dims shape{3, 5, 7};
     row_desc desc;
@@ -398,7 +398,7 @@ TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
             }
 }
 
-// All bit patterns, because memory that was never written is often all ones.
+// All bit patterns, because uninitialized memory is often all ones.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
         for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {

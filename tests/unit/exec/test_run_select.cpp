@@ -44,10 +44,10 @@ TEST(run_select, touches_nothing_where_dst_is_empty) {
 }
 
 enum class ran { nothing, plain, other };
-ran last_run = ran::nothing; // by the kernels below
+ran last_run = ran::nothing; // set by the kernels below
 
-// A dst that shares memory with a source is in the caches. Streaming stores would force another
-// read from memory.
+// A dst that shares memory with a source is cached. Streaming stores would force another read from
+// memory.
 TEST(run_select, does_not_write_past_the_caches_in_place) {
     const dims shape{40, 1000};
     select_desc desc = dense(shape, shape);
@@ -69,8 +69,8 @@ TEST(run_select, does_not_write_past_the_caches_in_place) {
     EXPECT_EQ(kernel_of(a.data(), b.data(), b.data()), ran::plain);
 }
 
-// Runs without allocating, because a failure could not be reported. Backwards and on one thread,
-// which a loop may do.
+// A loop that runs backwards on one thread. It must not allocate, because it could not report a
+// failure.
 parallel_loop backwards(int threads, std::int64_t& calls) {
     return {threads, [&calls](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 for (std::int64_t i = count; i-- > 0; ++calls) body(i);

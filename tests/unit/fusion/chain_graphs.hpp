@@ -53,7 +53,7 @@ struct partition {
     std::optional<fusion::row_chain> find(std::string& reason) const {
         return fusion::find_row_chain(ops, outputs, reason);
     }
-    // The chain; the test fails if there is none.
+    // The chain. The test fails if there is none.
     fusion::row_chain chain() const {
         std::string reason;
         const auto found = find(reason);
@@ -90,7 +90,7 @@ inline change all_of(std::vector<change> list) {
         for (const change& each : list) each(p);
     };
 }
-// Computed by an operator before all others.
+// Lets an operator before all others compute the value.
 inline change make_inside(std::size_t id) {
     return [=](partition& p) {
         p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, id));

@@ -11,7 +11,7 @@ namespace {
 
 using namespace graph;
 
-// attention() of chain_graphs.hpp with MatMuls in place of operators without a name.
+// The partition with MatMuls in place of its operators without a name.
 partition with_products(partition of) {
     of.at(1).kind = of.at(6).kind = op_kind::mat_mul;
     return of;
@@ -61,7 +61,7 @@ TEST(attention_chain, follows_transposes_of_its_inputs) {
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
     moved.ops[0].order = {0,
-                          // another rank: it is left out, so the attention is not the whole
+                          // another rank: left out, so the attention is not the whole
                           // partition
                           1};
     EXPECT_FALSE(find(moved));
@@ -85,7 +85,7 @@ TEST(attention_chain, follows_transposes_of_its_result) {
     EXPECT_FALSE(find(moved));
 }
 
-// Each turns a partition that is attention into one that is not as a whole.
+// Each change turns a partition that is one attention into one that is not.
 TEST(attention_chain, leaves_other_partitions) {
     const change changes[] = {
         set_kind(1, op_kind::other),
@@ -149,7 +149,7 @@ TEST(score_steps, divide_by_other_numbers_only) {
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
-// The most numbers that a chain, its query and its key can have.
+// The largest number of factors in a chain, its query and its key.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
     std::vector<float> values(max_row_actions + max_numbers, 1);
@@ -165,7 +165,7 @@ TEST(attention_form, keeps_every_factor) {
     EXPECT_TRUE(numbers.steps.factors.at(values.size() - 1).divides);
 }
 
-// Outside of f32's range scale and cap are no numbers to compute with; the steps are.
+// Beyond f32's range the scale and the cap are unusable; the separate steps are not.
 TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     row_chain chain;
     chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},

@@ -1,4 +1,4 @@
-// Element-wise operators around a Select, before a SoftMax: which of them become part of its rows.
+// Which element-wise operators between a Select and a SoftMax become part of its rows.
 
 #include "fusion/find_row_chain.hpp"
 #include "plan/row_plan.hpp"
@@ -57,7 +57,7 @@ struct builder {
         }
         return operators;
     }
-    // The steps of the only chain, over tensors that are dense.
+    // The steps of the only chain, over dense tensors.
     std::string steps() const {
         const row_chain chain = chains().at(0).chain;
         row_desc desc;
@@ -109,7 +109,7 @@ TEST(elementwise_chain, wants_the_numbers_of_an_operator) {
     }
 }
 
-// The row may be the second operand if the list has the operator with its operands swapped.
+// The row may be the second operand if the list has the operator with reversed operands.
 TEST(elementwise_chain, swaps_operands) {
     const std::pair<op_kind, const char*> kinds[] = {{op_kind::add, "select add"},
                                                      {op_kind::multiply, "select multiply"},
@@ -133,7 +133,7 @@ TEST(elementwise_chain, takes_several_selects) {
     EXPECT_EQ(std::get<row_select>(steps[1]).op, row_operator::select_masked);
 }
 
-// A value that was bf16 in memory between two operators is rounded. Select moves values.
+// A value that the graph stores as bf16 between two operators is rounded. Select moves values.
 TEST(elementwise_chain, rounds_between_operators) {
     builder made;
     made.add(op_kind::add, {tensor(0, bf16), tensor(1, bf16)}, tensor(2, bf16));
@@ -152,7 +152,7 @@ TEST(elementwise_chain, rounds_between_operators) {
     EXPECT_EQ(cast.steps(), "round_bf16 select");
 }
 
-// A chain with more steps than rows have room for stops growing. It keeps room for a SoftMax.
+// A chain stops at the largest number of steps, minus room for a SoftMax.
 TEST(elementwise_chain, stays_small) {
     builder made;
     for (std::size_t i = 0; i < 20; ++i) made.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));

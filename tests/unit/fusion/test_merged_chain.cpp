@@ -1,4 +1,4 @@
-// Single-operator partitions that are merged into one chain of rows, and those that are not.
+// Single-operator partitions that are merged into one chain of rows, and others that are not.
 
 #include "fusion/find_row_chain.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace graph;
 
-// The operators as single partitions, without the MatMuls.
+// The operators between the MatMuls, as single partitions.
 partition middle(bool is_causal) {
     partition made = is_causal ? causal() : attention();
     std::erase_if(made.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
@@ -98,7 +98,7 @@ TEST(merged_chain, gives_one_operator_to_one_chain) {
     EXPECT_EQ(ids_of(found[1]), (std::vector<std::size_t>{15, 16}));
 }
 
-// The operators that are merged in the end; none if there is no chain.
+// The operators that are merged after all; none if there is no chain.
 struct smaller_merge {
     const char* name;
     change spoil;
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         smaller_merge{"another_gen_index_on_an_inner_value", index_an_inner_value, no_merge},
         smaller_merge{"another_gen_index_beside_statistics",
                       all_of({index_an_inner_value, use_statistics}), no_merge},
-        // GenIndex still uses what Divide makes.
+        // GenIndex still uses Divide's result.
         smaller_merge{"swapped_comparison", swap_inputs(12, 0, 1), no_merge},
         smaller_merge{"mask_used_twice", all_of({use_again(mask), index_the_scores}), {2, 3, 4, 5}},
         smaller_merge{"another_comparison",

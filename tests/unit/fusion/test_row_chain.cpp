@@ -1,4 +1,4 @@
-// Partitions that are a chain of rows, and partitions that almost are.
+// Partitions that are a chain of rows, and partitions that nearly are.
 
 #include "fusion/chain_finder.hpp"
 #include "fusion/find_row_chain.hpp"
@@ -129,7 +129,7 @@ TEST(row_chain, computes_statistics_with_a_reader) {
     EXPECT_EQ(chain.result, weights);
 }
 
-// Divide, Tanh, Multiply: the scores pass three operators before the Select.
+// Divide, Tanh, Multiply: three operators between the scores and the Select.
 TEST(row_chain, reaches_over_a_soft_cap) {
     partition made = attention();
     made.at(3).inputs[1] = tensor(capped);
@@ -172,11 +172,11 @@ TEST(row_chain, ends_with_a_quantize) {
     EXPECT_EQ(chain.quantize->zero_point, 3.0F);
 }
 
-// A partition that comes near one with a longer chain.
+// A partition that differs in one operator from one with a longer chain.
 struct near_miss {
     const char* name;
     change spoil;
-    std::size_t end = 0; // the result, or the scores, of the chain that is found instead
+    std::size_t end = 0; // result or scores of the shorter chain
 };
 std::string name_of(const testing::TestParamInfo<near_miss>& chosen) {
     return chosen.param.name;
@@ -235,15 +235,15 @@ std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type =
     return behind_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
 }
 
-// A chain has at most eight operands, two of them for the Select. It has at most twelve steps, two
-// of them for the last rounding and a SoftMax.
+// A chain has at most eight operands; the Select uses two. It has at most twelve steps; two are
+// reserved for the last rounding and a SoftMax.
 TEST(row_chain, ends_where_there_is_no_more_room) {
     EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
     EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
     EXPECT_EQ(taken_behind_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
-// As many operators above as a chain from there can have below.
+// A chain has room for as many operators above its start as below it.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {

@@ -65,7 +65,7 @@ TEST(types_fit_schema, checks_the_tensors_of_compile) {
     EXPECT_FALSE(types_fit_schema(made, inputs, made.outputs));
 }
 
-// The refusal's text, or "" if it compiles.
+// The text of the refusal, or "" if compile succeeds.
 std::string refusal_of(const op& made) {
     return test::refusal<error>([&] { compile_select(made, made.inputs, made.outputs); });
 }

@@ -1,4 +1,4 @@
-// Who makes and who uses a value.
+// The producers and consumers of values.
 
 #include "graph/graph_index.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -8,7 +8,7 @@
 namespace maskwise::graph {
 namespace {
 
-// Values 1 and 2 come from outside, 4 and 5 leave.
+// Values 1 and 2 are inputs, 4 and 5 are outputs.
 const std::vector<op> ops{
     make(10, op_kind::add, {tensor(1), tensor(2)}, 3),
     make(11, op_kind::multiply, {tensor(3), tensor(3)}, 4),

@@ -1,4 +1,4 @@
-// How values run between sets of operators.
+// Values between sets of operators.
 
 #include "graph/op_set.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -30,7 +30,7 @@ TEST(op_set, separates_results_from_inputs) {
     EXPECT_FALSE(reads(ops, result));
 }
 
-// Readers are counted by slot: a value that two operators read has two.
+// Readers count by slot: a value that two operators read has two.
 TEST(op_set, outer_inputs_are_those_that_no_member_makes) {
     const std::vector<op> ops{make(1, op_kind::add, {tensor(10), tensor(11)}, 20),
                               make(2, op_kind::add, {tensor(20), tensor(10)}, 21)};
@@ -43,7 +43,7 @@ TEST(division, cuts_attention_at_its_chain) {
     EXPECT_EQ(ids_of(parts.after), (id_list{6}));
 }
 
-// 1 makes the scores from 5's value; 6 reads that value, too, and 7 has nothing to do with them.
+// 1 makes the scores from 5's value. 6 also reads that value. 7 is independent of both.
 TEST(division, puts_producers_of_the_scores_before_and_the_rest_after) {
     const std::vector<op> ops{make(5, op_kind::tanh, {tensor(50)}, 51),
                               make(1, op_kind::other, {tensor(51)}, 52),
@@ -73,7 +73,7 @@ TEST(topological_order, puts_producers_first_in_the_given_order) {
     EXPECT_EQ(topological_order(nodes), (id_list{2, 3, 1, 0}));
 }
 
-// One value in two slots, and a node whose inputs include its output.
+// One value in two slots, and a node that reads its output.
 TEST(topological_order, counts_a_maker_once_and_itself_never) {
     const std::vector<node_ports> nodes{{{2, 2}, {3}}, {{1, 2}, {2}}};
     EXPECT_EQ(topological_order(nodes), (id_list{1, 0}));

@@ -1,4 +1,5 @@
-// The ways of the limit move the bytes that they claim to: less would be a limit that is too fast.
+// The limit's variants move the bytes that they claim. If they moved less, the limit would be too
+// fast.
 
 #include "limit/limit_kernel.hpp"
 #include "support/case_generator.hpp"
@@ -37,7 +38,7 @@ struct amounts {
     std::int64_t read, written; // in lines
 };
 
-// Less than one part per thread; a count without divisors; more than two blocks of 64 KB.
+// Less than one part per thread; a prime count; more than two blocks of 64 KB.
 constexpr amounts all_amounts[] = {{0, 1},    {4, 1},   {1, 5},      {37, 13},
                                    {200, 64}, {7, 999}, {300, 2111}, {1500, 1030}};
 
@@ -71,7 +72,7 @@ TEST_P(limit_ways, write_every_line_and_no_other) {
     }
 }
 
-// Cache lines that are not read must not change the result.
+// Changes in lines that are not read must not change the result.
 TEST_P(limit_ways, read_every_line) {
     for (const amounts& a : all_amounts) {
         lines from = random_lines(a.read), expected(a.written, 0, before);

@@ -52,7 +52,7 @@ void PrintTo(const counts& of, std::ostream* out) {
     *out << of.items << " items, " << of.groups << " groups, " << of.blocks << " blocks";
 }
 
-// Stores offsets for 32 items or more, and for up to 64 if that is all.
+// Stores offsets for 32 items or more, or for up to 64 if there are no others.
 TEST(access, keeps_offsets_of_some_tens_of_items) {
     const auto gathered = [](std::vector<step> steps) { return counts_of(access_of(steps)); };
     EXPECT_EQ(gathered({{8, 100}, {3, 1000}, {5, 9000}}), (counts{120, 1, 1}));
@@ -148,7 +148,7 @@ TEST(access, transposes_even_and_uneven_groups) {
     EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
 }
 
-// Four adjacent elements fill the registers as well as 32 do.
+// Four adjacent elements fill the registers as well as 32.
 TEST(access, transposes_no_more_groups_than_pay) {
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {4, 4}, {3, 100000}, {8, 16}})), (counts{8, 4, 24}));
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {2, 4}, {3, 100000}, {8, 8}})), (counts{8, 16, 3}));
@@ -158,7 +158,7 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
     return {data_type::f32, extents, strides_bytes};
 }
 
-// 300 x 16 x 16 elements whose sources may be column-major: dense pieces of memory. The hardware
+// 300 x 16 x 16 elements. Sources may be column-major: dense pieces of memory. The hardware
 // prefetches one such source by itself. A repeated pattern does not move, so it does not count.
 TEST(access, prefetches_transposed_operands_packed_with_another) {
     const dims shape{300, 16, 16};
@@ -180,7 +180,7 @@ TEST(access, prefetches_transposed_operands_packed_with_another) {
     EXPECT_TRUE(one_tile->shapes[0].access[op_src_1].lines.empty());
 }
 
-// Without packing, the kernel's own loads run ahead. dst has prefetched lines if lines are partly
+// Without packing, the kernel's loads run ahead. dst's lines are prefetched if they are partly
 // written.
 TEST(access, asks_for_lines_where_something_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,

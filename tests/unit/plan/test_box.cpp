@@ -20,8 +20,8 @@ tile_extents extents(std::int64_t inner, std::int64_t outer) {
     return extents_of({inner, outer});
 }
 
-// 4 MB each: pieces of 256 bytes of src_1 and, as stores of parts of lines cost twice, of 512 of
-// dst: 32 KB, all that a box may hold.
+// 4 MB each: pieces of 256 bytes of src_1 and of 512 bytes of dst, because partial stores of a line
+// cost twice: 32 KB, the largest box.
 TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
@@ -32,8 +32,8 @@ TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
 
-// 8 MB of src_0 and dst, 100 KB of column-major cond. If dst's rows end within lines, they are made
-// long before cond's lines are whole: at most 496 columns, so three equal chunks.
+// 8 MB of src_0 and dst, 100 KB of column-major cond. If dst's rows end within lines, its pieces
+// grow long before cond's lines are whole: at most 496 columns, so three equal chunks.
 TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     const auto box_of = [](std::int64_t columns) {
         const std::int64_t row = 4 * columns;
@@ -45,12 +45,12 @@ TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     EXPECT_EQ(box_of(1001), extents(336, 16));
 }
 
-// 16 KB each: operands in L1 do not shape the box, dst comes first.
+// 16 KB each: operands in L1 do not shape the box, so it follows dst.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
 }
 
-// src_0 in pieces of 32 bytes, `step` from one to the next, along the outermost loop.
+// src_0 in pieces of 32 bytes, `step` bytes apart, along the outermost loop.
 std::int64_t pieces_of_tile(std::int64_t step) {
     return choose_box(
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
@@ -63,7 +63,7 @@ TEST(box, reaches_no_further_than_whole_lines) {
     EXPECT_EQ(choose_box(nest), extents_of({128, 16, 1}));
 }
 
-// The last byte of its last element has an offset of 32 bits, too.
+// The offset of the last element's last byte also fits 32 bits.
 TEST(box, ends_where_offsets_end) {
     const auto rows_of_tile = [](std::int64_t apart) {
         return choose_box(nest_of({{8, {1, 4, 4, 4}}, {2, {8, apart, 32, 32}}}))[1];
@@ -72,7 +72,7 @@ TEST(box, ends_where_offsets_end) {
     EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 30), 1);
 }
 
-// Three loops are cut, one for each of dst, src_0 and src_1; cond's is taken whole or not at all.
+// Three loops are cut, one each for dst, src_0 and src_1. cond's loop is whole or left out.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
         loop_nest nest = nest_of({{41, {last, 656, 656, 16}},
@@ -93,7 +93,7 @@ TEST(box, spans_as_much_as_offsets_can) {
 }
 
 TEST(box, reaches_over_gaps_of_a_line) {
-    EXPECT_EQ(pieces_of_tile(96), 4); // 32 + 3 * 96 bytes are the first 256 and more
+    EXPECT_EQ(pieces_of_tile(96), 4); // 32 + 3 * 96 bytes exceed 256
     EXPECT_EQ(pieces_of_tile(100), 1);
 }
 
@@ -116,7 +116,7 @@ offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t out
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-// Pieces with this stride in bytes: a byte in each cache line, wherever in a line a piece begins.
+// One byte in each cache line of pieces with this stride in bytes, for pieces at any alignment.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
     offsets made;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {
@@ -132,10 +132,10 @@ offsets lines_of(std::int32_t bytes) {
 
 TEST(lines_of_tile, are_all_lines_of_separate_pieces) {
     EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
-    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // however it is walked
+    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // in either direction
 }
 
-// A step of up to one line more than the loops inside it skips no line.
+// A step that exceeds the inner loops by at most one line skips no line.
 TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
     EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
     EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
@@ -143,17 +143,17 @@ TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
 
 TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
     EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
-    EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same to and fro
-    EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // to and fro over three lines
-    EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over more
-    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // backwards from where it ended
+    EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same, back and forth
+    EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // back and forth over three lines
+    EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over four lines
+    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // backwards from the previous end
     EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
     EXPECT_EQ(asked_for(64, 4, 1, 4096), offsets());           // one piece of many
 }
 
 TEST(lines_of_tile, are_few) {
     EXPECT_EQ(asked_for(64, 512, 128, 4), lines_of(512 * 64));
-    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets()); // L1 holds the tile at work, too
+    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets()); // L1 also holds the current tile
     EXPECT_EQ(asked_for(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // eight elements a line
     EXPECT_EQ(asked_for(16, 4096, 7, 4), offsets());
 }

@@ -1,4 +1,4 @@
-// In which order tiles are walked: no result depends on it, only speed.
+// The order in which tiles are walked. It affects only speed.
 
 #include "plan/loop_order.hpp"
 #include "unit/plan/nests.hpp"
@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// Outermost first. The tile covers this many elements of each loop, or all of them.
+// Outermost first. The tile covers these many elements of each loop, or the whole loop.
 std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {},
                           const per_operand<bool>& is_moved = {}) {
     tiling tile;
@@ -28,12 +28,12 @@ TEST(loop_order, is_that_of_dst) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {100, {100, 400, 400, 500}}})), (loops{1, 0}));
 }
 
-// An operand of more than 128 KB that is the same along a loop is not fetched again for it.
+// An operand of more than 128 KB that is constant along a loop is not fetched again for each round.
 TEST(loop_order, keeps_shared_operands_in_cache) {
     const auto shared = [](std::int64_t bytes) {
         return order_of(nest_of({{bytes, {1, 4, 4, 4}}, {3, {0, 0, 4 * bytes, 4 * bytes}}}));
     };
-    EXPECT_EQ(shared(kept_bytes / 4), (loops{1, 0})); // src_0 has just as much
+    EXPECT_EQ(shared(kept_bytes / 4), (loops{1, 0})); // src_0 is as large
     EXPECT_EQ(shared(kept_bytes / 4 + 1), (loops{0, 1}));
 }
 
@@ -71,7 +71,7 @@ TEST(loop_order, keeps_packed_operands) {
     EXPECT_EQ(order({false, false, true, false}), (loops{0, 2, 1}));
 }
 
-// src_1 is column-major and the tile has whole rows of dst, so src_1 continues in the next row.
+// src_1 is column-major. The tile has whole rows of dst, so src_1 continues in the next row.
 loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_tile) {
     return order_of(nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}}),
                     {columns, rows_of_tile});
@@ -111,7 +111,7 @@ TEST(loop_order, continues_along_memory) {
     EXPECT_EQ(order_of(both, {10, 10}), (loops{1, 0}));
 }
 
-// A loop that the tile covers does not continue in the next tile.
+// If the tile covers a loop, the loop does not continue in the next tile.
 TEST(loop_order, continues_after_whole_rows) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {1000, {100, 400, 400, 400}}}), {100, 1}),
               (loops{0, 1}));

@@ -26,8 +26,7 @@ select_desc permuted() {
     select_desc desc = dense(data_type::f32, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
     for (tensor_desc* tensor : {&desc.cond, &desc.src_0, &desc.src_1, &desc.dst}) {
         const auto width = static_cast<std::int64_t>(width_bytes(tensor->type));
-        tensor->strides_bytes = {width, 8 * width,
-                                 2 * width}; // the same permuted layout everywhere
+        tensor->strides_bytes = {width, 8 * width, 2 * width}; // one permuted layout for all
     }
     return desc;
 }
@@ -159,8 +158,8 @@ TEST(plan, names_ways_to_pack) {
                   {"cond=splat src_0=step src_1=unit dst=scatter kernel=select_x32_uuu_plain"}));
 }
 
-// Sources of 16 bytes whose elements are moved one by one are picked, unless one of them is
-// constant from row to row or consists of runs.
+// Sources of 16 bytes whose elements are moved one by one are picked, unless a source is constant
+// from row to row or consists of runs.
 TEST(plan, picks_wide_separate_elements) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
@@ -176,7 +175,7 @@ TEST(plan, picks_wide_separate_elements) {
     EXPECT_FALSE(picks(data_type::complex128, dims{1, 300}, 3));
 }
 
-// A loop that tiles do not divide has a smaller tile at its end; a shape for each set of them.
+// If tiles do not divide a loop, its last tile is smaller; each set of these loops has a shape.
 TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     for (const auto& [rows, columns] :
          {std::pair{64, 128}, std::pair{64, 500}, std::pair{1000, 1000}}) {
@@ -233,7 +232,7 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
 }
 
-// The other side of a row is not touched, unless it shares lines with neighbours.
+// The unselected source of a row is not read, unless the row shares lines with its neighbours.
 TEST(plan, counts_one_side_where_a_row_has_one_cond) {
     const auto moved = [](std::int64_t columns) {
         const dims shape{64, columns};
@@ -302,10 +301,10 @@ TEST(plan_cache, is_bounded_and_keeps_answering) {
         const auto plan = make_select_plan(dense(data_type::u8, {n}, {n}, {n}, {n}));
         ASSERT_EQ(plan->nest.elements, n);
     }
-    EXPECT_EQ(first->nest.elements, 9); // a plan that is in use outlives its place in the cache
+    EXPECT_EQ(first->nest.elements, 9); // a plan in use outlives its cache entry
 }
 
-// While other threads compile; a child that waits for ever is ended by its alarm.
+// The fork occurs while other threads compile. A child that hangs is ended by its alarm.
 TEST(plan_cache, is_there_in_the_child_of_a_fork) {
 #ifdef __SANITIZE_THREAD__
     GTEST_SKIP() << "ThreadSanitizer has no children of processes with threads";

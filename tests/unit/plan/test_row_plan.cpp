@@ -20,7 +20,7 @@ row_desc describe(const dims& shape) {
     return desc;
 }
 
-// The largest numbers of steps and operands, and one more.
+// The largest numbers of steps and operands, and one beyond.
 TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
     desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
@@ -89,7 +89,7 @@ TEST(row_plan, prints_one_line) {
     }
 }
 
-// Sizes come from the client; no machine has memory for these.
+// A client may pass these sizes; no machine has memory for them.
 TEST(row_plan, refuses_sizes_beyond_64_bits) {
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     const auto make = [](const dims& shape, const dims& strides_bytes) {

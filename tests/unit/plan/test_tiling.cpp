@@ -1,5 +1,4 @@
-// Nests that are tiled by whole rows, nests that are tiled by boxes, and how dst sees a box: this
-// affects only speed.
+// Nests that are tiled by whole rows or by boxes, and how dst sees a box. This affects only speed.
 
 #include "plan/tiling.hpp"
 #include "unit/plan/nests.hpp"
@@ -19,7 +18,7 @@ TEST(tiling, has_whole_rows_of_a_kilobyte) {
     EXPECT_LT(elements_of(rows_of(255, 640, 1024).extent), 4096); // a box
 }
 
-// Stores of whole lines have no ends that they share.
+// Rows of whole lines share no line with their neighbours.
 TEST(tiling, has_whole_rows_of_few_whole_lines) {
     EXPECT_EQ(rows_of(64, 2560, 320).extent, extents_of({64, 256}));
     EXPECT_LT(elements_of(rows_of(48, 2560, 320).extent), 4096);
@@ -46,7 +45,7 @@ TEST(tiling, has_no_loops_for_an_empty_nest) {
     EXPECT_EQ(tile.row_loop, -1);
 }
 
-// Rows of a matrix: if they are long, operands that repeat from row to row are read in place.
+// Rows of a matrix. If they are long, operands that repeat from row to row are read in place.
 TEST(tiling, splits_long_rows_from_each_other) {
     const tiling tile = choose_tiling(nest_of({{256, {1, 4, 4, 4}}, {64, {0, 1024, 1024, 1024}}}));
     EXPECT_EQ(tile.column_loops, 1);
@@ -71,7 +70,8 @@ TEST(tiling, makes_one_row_of_three_dense_loops) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// Pieces of dst of less than a line, or more than one loop of pieces, are written from a buffer.
+// dst is written from a buffer if its pieces are shorter than a line, or if pieces form several
+// loops.
 TEST(tiling, scatters_pieces_shorter_than_a_line) {
     const auto tile_of = [](std::int64_t columns) {
         return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {16, {0, 0, 0, 400}}}));

@@ -29,7 +29,7 @@ TEST(windows, pick_every_second_pair_of_bytes_out_of_two) {
                         none, none, 0,    1,    4,    5,    8,    9,    12,   13}));
 }
 
-// The second register ends with the buffer: its bytes are those from the fifth on.
+// The last window ends with the buffer: it holds the bytes from the fifth on.
 TEST(windows, of_the_last_register_end_with_the_buffer) {
     EXPECT_EQ(choose_windows(multiples(2, 20), 1).offsets, (offsets{0, 16, 8, 24}));
 }
@@ -67,7 +67,7 @@ TEST(windows, fill_whole_registers_only) {
     EXPECT_EQ(choose_windows(multiples(100, 4), 16).count, 0);
 }
 
-// cond of 10 by 10 by 10 bytes at these distances.
+// A cond of 10 x 10 x 10 bytes with these strides.
 std::int64_t end_of(std::int64_t inner, std::int64_t middle, std::int64_t outer) {
     return windows_end(
         nest_of({{10, {inner, 0, 0, 4}}, {10, {middle, 0, 0, 40}}, {10, {outer, 0, 0, 400}}}),

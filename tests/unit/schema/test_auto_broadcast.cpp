@@ -1,4 +1,4 @@
-// The words of the attribute, which test_dialects.cpp cannot reach through the public API.
+// The values of the attribute, which test_dialects.cpp cannot reach through the public API.
 
 #include "schema/select_schema.hpp"
 
