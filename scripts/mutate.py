@@ -350,7 +350,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """Times each test without a fault. A test that fails is left out: it would prove nothing."""
+        """Times each test without a fault. Leaves out tests that fail: they would prove nothing."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):
