@@ -14,8 +14,8 @@ function(maskwise_import_onednn target prefix)
     get_filename_component(library_dir "${${target}_library}" DIRECTORY)
     add_library(${target} INTERFACE)
     target_include_directories(${target} SYSTEM INTERFACE "${${target}_include}")
-    # rpath-link: libdnnl's own dependencies lie beside it. unresolved-symbols: a lane may be built
-    # against a newer libc than this machine's; its loader brings that libc at run time.
+    # rpath-link: libdnnl's dependencies are in the same folder. unresolved-symbols: a lane may be
+    # built against a newer libc than this machine's, which its loader provides at run time.
     target_link_libraries(${target} INTERFACE "${${target}_library}")
     target_link_options(${target} INTERFACE
         "LINKER:-rpath-link,${library_dir}" "LINKER:--unresolved-symbols=ignore-in-shared-libs")

@@ -11,12 +11,12 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# Its headers lie outside the compiler's own search.
+# Headers outside the compiler's search path.
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${libraries}/usr/include")
-# What shared libraries of this project need is found there, too, when linking and when running.
+# Shared libraries that this project needs, for linking and for running.
 set(library_folder "${libraries}/usr/lib/aarch64-linux-gnu")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-L${library_folder} -Wl,-rpath-link,${library_folder}")
 
-# QEMU_CPU in the environment chooses the CPU that is played.
+# QEMU_CPU in the environment chooses the emulated CPU.
 set(CMAKE_CROSSCOMPILING_EMULATOR
     qemu-aarch64 -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=${library_folder}")

@@ -1,5 +1,5 @@
-# Debian's packages maskwise and maskwise-dev, and an archive of what `cmake --install` puts down;
-# scripts/packages makes them. What the libraries need is read from them by dpkg-shlibdeps.
+# Debian's packages maskwise and maskwise-dev, and an archive of the files that `cmake --install`
+# installs. scripts/packages builds them. dpkg-shlibdeps reads the dependencies from the libraries.
 set(CPACK_PACKAGE_CONTACT
     "Maskwise maintainers <maintainers@users.noreply.a-seed-757acc24.example>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "masked attention and Select on CPUs")

@@ -6,7 +6,7 @@
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
 #   MASKWISE_LANE_NAMES    the list of names to loop over: the default first
 #
-# A client is a program of its own in every lane (headers differ), a test is run by scripts/lane:
+# A client is a separate program in every lane, because headers differ. scripts/lane runs its tests:
 #
 #   foreach(lane IN LISTS MASKWISE_LANE_NAMES)
 #       add_executable(ports_${lane} ports.cpp)
@@ -35,7 +35,7 @@ include(FindOneDNN)
 
 set(MASKWISE_LANE_RUNNER "${CMAKE_CURRENT_LIST_DIR}/../scripts/lane")
 
-# Which tests run once more as on a smaller CPU: suffix, ONEDNN_MAX_CPU_ISA, names.
+# The tests that also run as on a smaller CPU: suffix, ONEDNN_MAX_CPU_ISA, names.
 set(MASKWISE_ISA_RUNS
     "avx2 AVX2 ^3[.](13|7)/([a-z]+_contract|transcripts_agree|harness/(Faults|Attention|Batches))(/|$)"
     "sse4 SSE41 ^3[.](13|7)/((traps|lists_contract|redescribed_contract)/preload|harness/Attention)$")
@@ -66,7 +66,7 @@ function(maskwise_import_lanes)
     set(MASKWISE_LANE_NAMES "${names}" PARENT_SCOPE)
 endfunction()
 
-# What a preloaded plugin needs in front of itself: a sanitizer's runtime must be the first library.
+# The libraries before a preloaded plugin: a sanitizer's runtime must be first.
 function(maskwise_sanitizer_runtimes out)
     set(runtimes "")
     foreach(pair "address=libasan.so" "thread=libtsan.so")

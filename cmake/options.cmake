@@ -7,7 +7,7 @@ option(MASKWISE_STD_THREADS
 set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz onnxruntime sanitized
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
-# They take a third of the whole build.
+# Kernels take a third of the whole build.
 set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "What the kernels alone are compiled with besides, such as -O1")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
 # "auto" takes what scripts/setup installed.

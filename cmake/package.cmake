@@ -4,12 +4,12 @@
 # maskwise::openvino, too, to be linked behind openvino::runtime. pkg-config knows the C++ API only.
 include(CMakePackageConfigHelpers)
 
-# Into the prefix, with libraries below lib_dir. Called twice, because Debian wants another lib_dir
-# than everybody else; `extra` are words for install().
+# Installs into the prefix, with libraries below lib_dir. Called twice, because Debian has another
+# lib_dir; `extra` are further arguments of install().
 function(maskwise_install_libraries lib_dir runtime dev extra)
     set(package_dir "${lib_dir}/cmake/maskwise")
     set(exports maskwise_${runtime}_targets)
-    # The name without a version is what the linker looks for, so it comes with the headers.
+    # The linker looks for the name without a version, so it belongs to the headers.
     install(TARGETS maskwise EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
             COMPONENT ${runtime} NAMELINK_COMPONENT ${dev} ${extra}
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -17,7 +17,7 @@ function(maskwise_install_libraries lib_dir runtime dev extra)
             COMPONENT ${runtime} NAMELINK_SKIP ${extra})
     install(TARGETS maskwise_onednn EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
             COMPONENT ${runtime} ${extra} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-    # A module that ONNX Runtime opens; nothing links it.
+    # ONNX Runtime opens this module; nothing links it.
     install(TARGETS maskwise_onnxruntime LIBRARY DESTINATION "${lib_dir}"
             COMPONENT ${runtime} ${extra})
     install(EXPORT ${exports} NAMESPACE maskwise:: FILE maskwise-targets.cmake
@@ -48,8 +48,8 @@ function(maskwise_install_rest runtime dev extra)
             COMPONENT ${dev} ${extra} PATTERN openvino.hpp EXCLUDE)
 endfunction()
 
-# In a file of its own, because it wants OpenVINO's target. Not in Debian's packages, which cannot ask
-# for OpenVINO's wheel.
+# A separate file, because it needs OpenVINO's target. Not in Debian's packages, which cannot depend
+# on OpenVINO's wheel.
 function(maskwise_install_openvino)
     set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
     install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets

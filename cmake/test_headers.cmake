@@ -1,5 +1,6 @@
-# Parsing googletest and the standard library is half of a test's compile time: done once for the programs
-# below this folder, which share their flags. With ccache it takes CCACHE_SLOPPINESS=pch_defines,time_macros.
+# Parsing googletest and the standard library is half of a test's compile time, so the programs
+# below this folder share a precompiled header. With ccache it needs
+# CCACHE_SLOPPINESS=pch_defines,time_macros.
 function(maskwise_programs_below folder out)
     get_property(found DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
     get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)

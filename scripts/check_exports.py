@@ -45,27 +45,27 @@ def listed_functions(folder: Path) -> set[str]:
 
 
 def named_in_full(folder: Path) -> set[str]:
-    """The few exports besides the list: names without a wildcard in the version script."""
+    """Exports besides the list: names without a wildcard in the version script."""
     text = re.sub(r"#.*", "", (folder / "exports.map").read_text())
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 
 
 def declared_names(header: Path) -> set[str]:
-    """Classes and functions that the public header marks, each once however often overloaded."""
+    """Classes and functions that the public header marks; overloads count once."""
     text = header.read_text()
     classes = re.findall(r"^class MASKWISE_API (\w+)", text, re.MULTILINE)
     return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
 
 
 def symbols(library: Path, *options: str) -> set[str]:
-    """Those exported; an absolute one (A) is the name of a version node, not something to call."""
+    """Exported symbols. An absolute one (A) is the name of a version node, not a function."""
     lines = tool("nm", "-D", "--defined-only", *options, str(library)).splitlines()
     parts = [line.split(maxsplit=2) for line in lines]
     return {name.split("@")[0] for _, kind, name in parts if kind != "A"}
 
 
 def first_names(library: Path) -> set[str]:
-    """Below maskwise:: of the demangled exports; anything else in full."""
+    """Names below maskwise:: from demangled exports; other names in full."""
     pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
     every = symbols(library, "--demangle")
     return {match[1] if (match := re.match(pattern, symbol)) else symbol for symbol in every}
@@ -81,7 +81,7 @@ def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
 
 
 def version_faults(library: Path) -> list[str]:
-    """docs/decisions/0022-one-wheel-for-many-systems.md."""
+    """Checks versions of glibc's symbols: docs/decisions/0022-one-wheel-for-many-systems.md."""
     wanted = set(re.findall(r"\((\w+)_([\d.]+)\)", tool("objdump", "-T", str(library))))
     return [
         f"wants {name}_{version}"

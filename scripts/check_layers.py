@@ -47,7 +47,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str:
-    """The innermost of the folders that holds the path; empty where none does."""
+    """The innermost of the folders that contains the path; "" if none does."""
     return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
 
 
@@ -73,7 +73,7 @@ def check_file(root: Path, path: Path, folder: str, table: Table, src: set[str])
 
 
 def circles_of_files(src: Path) -> list[str]:
-    """Units, a header and its source as one, that include each other in a circle."""
+    """Units, each a header with its source, that include each other in a circle."""
     units: dict[str, set[str]] = {}
     for path in sources(src):
         unit = str(path.relative_to(src).with_suffix(""))

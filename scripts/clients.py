@@ -64,7 +64,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
     if not loader.exists():
         return [str(tree / "bin/python")], {}
     libraries = tree / "usr/lib/x86_64-linux-gnu"
-    # Scripts of the packages would link to blas/ and lapack/, but they did not run.
+    # The packages' scripts did not run, which would have linked blas/ and lapack/.
     path = [libraries, tree / "usr/lib", libraries / "blas", libraries / "lapack"]
     path += [Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
     command = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, path))]

@@ -24,8 +24,8 @@ BUILD = ROOT / "build/coverage"
 LEAST_PERCENT = 95.0
 SOURCES = ("src", "integrations", "python/src")
 
-Lines = dict[tuple[str, int], int]  # (file, line) to how often it ran
-Branches = dict[tuple[str, int, int], int]  # ... and which way out of the line
+Lines = dict[tuple[str, int], int]  # (file, line) to its number of executions
+Branches = dict[tuple[str, int, int], int]  # (file, line, way out of the line)
 
 
 def gcov_reports(work: Path) -> Iterator[dict[str, Any]]:

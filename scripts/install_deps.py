@@ -36,7 +36,7 @@ def version_is(actual: str, relation: str, version: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-# The relations between a package's version and the pinned one, and their words in messages.
+# The allowed relations of a package's version to the pinned one, with their words in messages.
 RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "expect": (str.startswith, "{}"),
     "at-least": (lambda actual, version: version_is(actual, "ge", version), "{} or newer"),
@@ -56,7 +56,7 @@ class Pins:
         self.text = path.read_text()
         lines = [line.split("#", 1)[0].split() for line in self.text.splitlines()]
         words = [line for line in lines if line]
-        self.meaning = "\n".join(" ".join(line) for line in words)  # comments do not change it
+        self.meaning = "\n".join(" ".join(line) for line in words)  # without comments
         settings = {line[0]: line[1] for line in words if len(line) == 2}
         self.suite = settings.get("suite", "")
         self.architecture = settings.get("architecture", "amd64")
@@ -77,7 +77,8 @@ def say(text: str) -> None:
 
 
 def telling_line(output: str) -> str:
-    """The most informative line of a failed command's output: the network's state, then errors."""
+    """The most informative line of a failed command's output: about the network first, then
+    errors."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
         told = [line for line in lines if re.match(pattern, line)]
@@ -96,7 +97,8 @@ def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
 
 @contextlib.contextmanager
 def installer_lock() -> Iterator[None]:
-    """Locks the checkout for one installer; it may then clear what a killed one left."""
+    """Locks the checkout for one installer. The installer may then clear the rest of a killed
+    one."""
     DEPS.mkdir(exist_ok=True)
     with (DEPS / ".lock").open("w") as lock:
         try:
@@ -165,9 +167,7 @@ def build_environment(tree: Path, pins: Pins) -> None:
 
 
 def build_on_torch(tree: Path, pins: Pins) -> None:
-    """PyTorch is too large for a second copy, so this environment sees the packages of the
-    other.
-    """
+    """PyTorch is too large for a second copy, so this environment sees the other one's packages."""
     build_environment(tree, pins)
     (packages,) = tree.glob("lib/python3*/site-packages")
     torch = DEPS / "torch" / packages.relative_to(tree)
@@ -175,7 +175,7 @@ def build_on_torch(tree: Path, pins: Pins) -> None:
 
 
 def build_from_wheels(tree: Path, pins: Pins) -> None:
-    # The wheels carry include/ and lib/ for the prefix they are installed to.
+    # The wheels contain include/ and lib/ relative to their prefix.
     python = DEPS / "tools/bin/python"
     prefix = ["--ignore-installed", "--no-warn-script-location", "--prefix", str(tree)]
     pip(python, [*prefix, "--requirement", str(pins.path)])
@@ -198,7 +198,7 @@ def debian_mirror() -> str:
 
 
 def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
-    """A separate apt: only sources, lists and cache are replaced; proxies stay the user's."""
+    """A separate apt: only sources, lists and cache are replaced; the user's proxies apply."""
     (work / "lists/partial").mkdir(parents=True)
     (work / "cache/archives/partial").mkdir(parents=True)
     (work / "status").touch()
@@ -249,7 +249,7 @@ def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -
 
 
 def try_lane(tree: Path) -> None:
-    """A lane is complete when its header is there and its libdnnl loads with all it needs."""
+    """A lane is complete if its header exists and its libdnnl loads with all dependencies."""
     if not (tree / "include/oneapi/dnnl/dnnl_graph.h").exists():
         raise Failure("no oneapi/dnnl/dnnl_graph.h in what was installed")
     load = f"import ctypes; ctypes.CDLL('{tree}/lib/libdnnl.so').dnnl_graph_graph_create"
@@ -305,9 +305,9 @@ def say_newer_release(name: str, pins: Pins) -> None:
 
 
 def install_for_python() -> None:
-    """Everything to build and test the package, and ONNX Runtime's oldest version and headers."""
+    """Everything to build and test the package, with ONNX Runtime's oldest version and headers."""
     pins = Pins(ROOT / "scripts/python.txt")
-    if not is_current(DEPS / "python", pins):  # nothing else needs the network
+    if not is_current(DEPS / "python", pins):  # else no network is needed
         install("Python package's needs", DEPS / "python", pins, build_environment)
         say_newer_release("onnxruntime", pins)
     install_named("ONNX Runtime 1.24", "onnxruntime-1.24", build_environment)

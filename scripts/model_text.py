@@ -1,7 +1,7 @@
 """ONNX models as text: the whole graph, with each weight tensor as its shape and scale.
 
-A line a node, `read` makes the same model of it everywhere, with weights of fixed seeds. Small
-constants, integers and truth values stay, because shapes are computed from them.
+One line per node. `read` creates the same model on every machine, with weights from fixed seeds.
+Small constants, integers and booleans are kept, because shapes are computed from them.
 """
 
 import json
@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-KEPT = 16  # numbers of a float constant; more are weights
+KEPT = 16  # float constants with more numbers are weights
 FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
 
 
@@ -44,7 +44,7 @@ def value_text(value: onnx.ValueInfoProto) -> list[Any]:
     kind = value.type.tensor_type
     dims = None
     if kind.HasField("shape"):
-        # The name of an open extent, a number, or None if nothing is known.
+        # The name of a dynamic extent, a number, or None if nothing is known.
         dims = [getattr(dim, dim.WhichOneof("value") or "", None) for dim in kind.shape.dim]
     return [value.name, TensorProto.DataType.Name(kind.elem_type), dims]
 
@@ -85,7 +85,7 @@ def listed(key: str, lines: Iterable[Any]) -> str:
 
 
 def text_of(model: onnx.ModelProto, made_by: str) -> str:
-    """The model without its weights, and without what only people read."""
+    """The model without its weights, and without texts for human readers."""
     graph = model.graph
     if model.functions or graph.sparse_initializer or any(one.domain for one in graph.node):
         raise ValueError(f"{graph.name}: functions, sparse weights and other domains have no text")
@@ -107,7 +107,7 @@ def text_of(model: onnx.ModelProto, made_by: str) -> str:
 
 
 def model_of(text: str) -> onnx.ModelProto:
-    """The ModelProto of a text."""
+    """The ModelProto that a text describes."""
     read = json.loads(text)
     graph = helper.make_graph(
         [node_of(one) for one in read["nodes"]],

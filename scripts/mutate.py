@@ -41,7 +41,7 @@ WORK = ROOT / "build/mutate"
 KEPT = WORK / "verdicts.json"
 LEAST_PERCENT = 90.0
 MOST_MEMORY = 8 << 30  # a planted fault may be an endless loop that allocates
-SLOWER = 5  # than without a fault: an endless loop
+SLOWER = 5  # factor over the time without a fault: an endless loop
 FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "graph", "fusion", "onednn", "api")
 SOURCES = (
     *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
@@ -49,7 +49,7 @@ SOURCES = (
     "python/src/*.[ch]pp",
     "python/maskwise/*.py",
 )
-NOT_BUILT = ("src/exec/parallel_std.cpp",)  # in place of parallel_tbb.cpp under ThreadSanitizer
+NOT_BUILT = ("src/exec/parallel_std.cpp",)  # replaces parallel_tbb.cpp under ThreadSanitizer
 # The tests that decide whether a fault is noticed.
 STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
@@ -92,7 +92,7 @@ def files_of(host: str) -> str:
     return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
 
 
-# A folder's own tests, and if these notice nothing, the tests of its users.
+# The tests of a folder, and, if these notice nothing, the tests of its users.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
     "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
@@ -128,7 +128,7 @@ ASKED = {
     ),
 }
 
-# Runs last. A plan that differs from the record does not count as noticed.
+# Runs last. Does not count as noticing if only a plan differs from the record.
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 
@@ -149,12 +149,12 @@ FAULTS: Faults = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
-# A loop goes one step too far, or not far enough. Elsewhere a bound often only parts two ways to
-# one result, such as a short and a long one, and the comparison is turned round.
+# A loop takes one step too many or too few. Outside loops, a bound often only separates two ways to
+# one result, such as a short and a long one, so the comparison is reversed.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# Rounds down instead of up. Without the - 1, the result would sometimes be one more than needed,
-# which buffers may be.
+# Rounds down instead of up. Only removing the - 1 would sometimes give one more than needed, which
+# is harmless for buffers.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
 # A loop in steps of several elements leaves its rest to the next loop.
@@ -273,7 +273,7 @@ class Tree:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(
                 source, target
-            )  # with a new time: an interrupted run may have built a fault
+            )  # newer than objects that an interrupted run built with a fault
         if not (self.folder / ".deps").exists():
             (self.folder / ".deps").symlink_to(ROOT / ".deps")
 
@@ -328,7 +328,7 @@ class Tree:
 
 
 class Run:
-    """Trees that take one fault after the other until the time is over."""
+    """Trees that test one fault after the other until the time is over."""
 
     def __init__(self, kept: Kept, end: float) -> None:
         self.kept, self.end, self.lock = kept, end, threading.Lock()
@@ -336,7 +336,7 @@ class Run:
         self.trees = [Tree(number) for number in range(processors)]
 
     def prepare(self, tests: set[str]) -> bool:
-        """Builds the needed tests, and times them without a fault."""
+        """Builds the needed tests, and measures their time without a fault."""
         for tree in self.trees:
             tree.configure()
             if not tree.builds(tests, jobs=len(self.trees)):
@@ -350,7 +350,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """A test that fails without a fault is not used, because its result would mean nothing."""
+        """Times each test without a fault. Leaves out tests that fail: they would prove nothing."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):
@@ -415,7 +415,7 @@ class Run:
 
 
 def report(verdicts: dict[str, str]) -> int:
-    """A line for each folder, and the sum."""
+    """A line per folder, and the total."""
     counts: Counter[tuple[str, str]] = Counter()
     for fault, verdict in verdicts.items():
         counts[folder_of(fault), verdict.split()[0]] += 1
@@ -432,7 +432,7 @@ def report(verdicts: dict[str, str]) -> int:
 
 
 def use_ccache() -> None:
-    """Each fault is taken back, too: what was compiled before is not compiled again."""
+    """Requires ccache, so that removing a fault does not compile old objects again."""
     if shutil.which("ccache") is None:
         sys.exit("scripts/mutate: no ccache: run scripts/setup --check")
     os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")

@@ -28,13 +28,13 @@ SHARE = 0.75  # share of a stage's minutes that it may use; the rest is for buil
 
 @dataclass(frozen=True)
 class Stage:
-    """In a command {seconds} is how long it shall take."""
+    """{seconds} in a command is replaced by its duration."""
 
     name: str
     command: str
     minutes: float
-    figures: str  # the lines that say what came out
-    turns: int = 1  # each takes {seconds}
+    figures: str  # pattern of the output lines with results
+    turns: int = 1  # runs of the command; each takes {seconds}
 
     def words(self) -> list[str]:
         seconds = int(60 * self.minutes * SHARE / self.turns)
@@ -46,7 +46,7 @@ LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
-    # Ten targets, the sequences once for each lane besides, and the models for each runtime.
+    # Ten targets, the sequences in each lane, and the models in each runtime.
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
@@ -73,7 +73,7 @@ class Result:
 
 
 def run(command: list[str], log: Path, seconds: float) -> str:
-    """The verdict. All processes that the command started end with it."""
+    """Runs the command and returns the verdict. Ends all processes that the command started."""
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHANGES = ROOT / "CHANGELOG.md"
-# Parts of other projects in the libraries: name, licence (SPDX), files.
+# Parts of other projects inside the libraries: name, licence (SPDX), files.
 INSIDE = [
     ("highway", "Apache-2.0 OR BSD-3-Clause", "every library with kernels"),
     ("nanobind", "BSD-3-Clause", "maskwise._core of the wheels"),

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLES = 120  # minimum, if each takes at most a second
+SAMPLES = 120  # at least, if each sample takes at most a second
 ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
 BATCHES = ("select_smoke", "mha_smoke")
 WARM_UP_SECONDS = 60.0  # or a third of the time, if that is less
 LEAST_SAMPLES = 20  # samples for the trend
-MOST_POINTS = 120  # points of the fit: medians of neighbouring samples
+MOST_POINTS = 120  # maximum of points for the fit: medians of neighbouring samples
 DOUBT = 3.29  # standard deviations: 99.9 %
 # Growth from warm-up to end that counts as a leak, by the smallest trend that fits.
 ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
@@ -63,7 +63,7 @@ def children(process: int) -> list[int]:
 
 
 def sample(process: int, seconds: float, cases: int) -> Sample:
-    """The client and its worker, which runs the cases."""
+    """Measures the client and its worker, which runs the cases."""
     parts = [sample_one(each) for each in (process, *children(process))]
     sums = {name: sum(getattr(part, name) for part in parts) for name in ALLOWED}
     return Sample(seconds, cases, **sums)

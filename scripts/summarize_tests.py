@@ -95,7 +95,7 @@ def read_program(test: dict[str, Any]) -> Program:
 
 
 def read_programs(listing: Path) -> dict[str, Program]:
-    """By name, from what `ctest --show-only=json-v1` prints."""
+    """Programs by name, from the output of `ctest --show-only=json-v1`."""
     return {test["name"]: read_program(test) for test in json.loads(listing.read_text())["tests"]}
 
 
@@ -135,7 +135,7 @@ def read_report(place: Path) -> list[Case]:
 
 
 def verdict_of(test: ElementTree.Element) -> Case:
-    """ctest's own, of the whole program."""
+    """ctest's verdict on the whole program."""
     status, skipped = test.get("status"), test.find("skipped")
     if status == "run":
         return Case("", "passed")

@@ -43,7 +43,7 @@ WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
 def ms_text(cell: str) -> str:
-    """A cell of scripts/run's: milliseconds, or a word."""
+    """A cell of scripts/run's table: milliseconds, or a word."""
     return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else WORDS.get(cell, cell)
 
 
@@ -54,7 +54,7 @@ def measured(path: Path) -> str:
 
 
 def run_cells(bench: Path) -> Cells:
-    """For the cases shown: the type, both times, and their ratio."""
+    """The type, both times and their ratio of the cases shown."""
     table = json.loads(measured(bench / "run-perf.json"))
     found = {}
     for name, dtype, _, alone, own, faster, _ in table["rows"]:
@@ -81,7 +81,7 @@ def lengths_cells(bench: Path) -> Cells:
 
 
 def kept_cells(bench: Path) -> Cells:
-    """Milliseconds by the share of the tiles that the mask keeps."""
+    """Milliseconds by the share of tiles that the mask keeps."""
     table = json.loads(measured(bench / "masks.json"))
     columns = [table["head"].index(name) for name in ("Maskwise, array", *KEPT_PEERS)]
     rows = [
@@ -117,7 +117,7 @@ def stamp_of(bench: Path, suite: str) -> dict[str, str]:
 
 
 def result_text(result: Result) -> str:
-    """JSON with a line for each row."""
+    """JSON with one line per row."""
     head, _, _ = json.dumps(asdict(result), indent=1, ensure_ascii=False).partition(',\n "rows": [')
     rows = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in result.rows)
     return f'{head},\n "rows": [\n{rows}\n ]\n}}\n'

@@ -24,12 +24,12 @@ WORK = ROOT / "build/wheels"
 class Machine:
     name: str
     debian: str
-    platform: str  # the wheel's; auditwheel has to agree
+    platform: str  # the wheel's platform tag; auditwheel must agree
     options: tuple[str, ...] = ()
 
     @property
     def build(self) -> Path:
-        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, so that ccache hits
+        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, for ccache
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Abi:
 
 MACHINES = (
     Machine("x86_64", "amd64", "manylinux_2_28_x86_64"),
-    # Its libtbb is Debian's, which needs a newer glibc: there is none on PyPI.
+    # PyPI has no libtbb for it; Debian's needs a newer glibc.
     Machine(
         "aarch64",
         "arm64",
@@ -54,7 +54,7 @@ ABIS = (
     Abi("cp312-abi3", "3.12", "3.14"),
     Abi("cp314-cp314t", "3.14t", "3.14"),
 )
-# Taken from the user's environment.
+# Libraries from the user's environment.
 FOREIGN = ("libtbb.so.12",)
 LARGEST = 3_000_000
 
@@ -100,7 +100,7 @@ def openvino_headers() -> Path:
 
 
 def stage(machine: Machine, abi: Abi) -> Path:
-    """The wheel as a folder, with no WHEEL in it yet."""
+    """The wheel as a folder, without the file WHEEL."""
     headers = DEPS / f"python_headers-{abi.headers}-{machine.debian}/usr/include"
     build(
         machine,
@@ -124,7 +124,7 @@ def stage(machine: Machine, abi: Abi) -> Path:
 
 
 def describe(staged: Path, machine: Machine, abi: Abi) -> None:
-    """The metadata of pyproject.toml, and the tag."""
+    """Writes the metadata of pyproject.toml, and the tag."""
     code = (
         "import scikit_build_core.build as b, sys; b.prepare_metadata_for_build_wheel(sys.argv[1])"
     )
@@ -137,7 +137,8 @@ def describe(staged: Path, machine: Machine, abi: Abi) -> None:
 
 
 def with_pages(readme: str, pages: str) -> str:
-    """An index shows README without the tree: links and pictures then begin with `pages`, a URL."""
+    """An index shows README without the repository, so links and pictures begin with `pages`, a
+    URL."""
     if not pages:
         return readme
     relative = r"(?![a-z]+:|#)"
@@ -159,9 +160,7 @@ def add_licences(staged: Path) -> None:
 
 
 def check(wheel: Path, machine: Machine) -> None:
-    """auditwheel's check of symbols and of external libraries; it does not look for these
-    libraries.
-    """
+    """auditwheel's check of symbols and of external libraries. It does not search for libraries."""
     show = (TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent")
     said = json.loads(run(*show, wheel))
     tag = said["sym_tag"]

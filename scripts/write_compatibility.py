@@ -46,7 +46,7 @@ def read_functions(text: str) -> list[Function]:
 
 
 def function_table(functions: list[Function]) -> str:
-    """The functions that differ by version: a row for all that do the same."""
+    """The functions that differ by version: one row for all with the same difference."""
     rows: dict[tuple[int, str], list[str]] = {}
     for function in functions:
         if function.since > SINCE_EVER or "before" in function.does:

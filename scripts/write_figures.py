@@ -33,14 +33,14 @@ from table import markdown  # noqa: E402
 
 MOST_COMMITS = 30
 ENGINE = ("src/kernel", "src/plan", "src/exec", "src/attention")
-# Rows of scores and attention have sources of their own, which no Select runs.
+# Rows of scores and attention have separate sources, which no Select runs.
 SELECT_ENGINE = (
     "src/kernel",
     "src/plan",
     "src/exec",
     *(f":(exclude)src/{of}" for of in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")),
 )
-# A cell that is nothing but a figure: only a script writes those.
+# A cell that is only a figure: a script must write it.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
 
@@ -49,8 +49,8 @@ class Table:
     documents: tuple[str, ...]
     name: str
     command: str  # that measures it
-    suite: str = ""  # leaves its results; empty if it has the table's name
-    sources: tuple[str, ...] = ENGINE  # that it measures
+    suite: str = ""  # the suite that writes its results; empty if named like the table
+    sources: tuple[str, ...] = ENGINE  # the sources that it measures
     drawn: bool = False  # a picture of the newest results, not a table
 
 
@@ -83,10 +83,10 @@ PICTURES = {
 
 @dataclass(frozen=True)
 class Part:
-    """What a document shows of a table."""
+    """The part of a table that a document shows."""
 
-    rows: tuple[str, ...] = ()  # how they begin, cells joined by " | "; all where empty
-    without: tuple[str, ...] = ()  # columns
+    rows: tuple[str, ...] = ()  # beginnings of rows, cells joined by " | "; empty for all
+    without: tuple[str, ...] = ()  # columns to leave out
 
 
 PARTS = {
@@ -185,7 +185,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What one CPU class has measured for one table; cells are as they are shown."""
+    """One CPU class's results for one table; cells as shown."""
 
     command: str
     commit: str
@@ -197,7 +197,7 @@ class Result:
 
 
 class Fault(Exception):
-    """Why a table cannot be written."""
+    """Raised with the reason why a table cannot be written."""
 
 
 def read_result(path: Path) -> Result:
@@ -211,7 +211,7 @@ def read_result(path: Path) -> Result:
 
 
 def results_of(table: Table, root: Path) -> dict[str, Result]:
-    """By CPU class."""
+    """The results of a table, by CPU class."""
     paths = sorted((root / "docs/figures").glob(f"*/{table.name}.json"))
     found = {path.parent.name: read_result(path) for path in paths}
     if not found:
@@ -231,7 +231,7 @@ def caption(result: Result) -> str:
 
 
 def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows that are shown, in the order of the results."""
+    """The head and the shown rows, in the order of the results."""
     texts = [" | ".join(row) + " | " for row in result.rows]
     for begin in part.rows:
         if not any(text.startswith(begin) for text in texts):
@@ -258,7 +258,7 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """README shows the newest results only, other documents those of every CPU class."""
+    """README shows only the newest results; other documents show those of every CPU class."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
     return "\n\n".join(
@@ -269,7 +269,7 @@ def text_of(table: Table, document: str, root: Path) -> str:
 
 
 def written(document: str, root: Path) -> tuple[str, list[str]]:
-    """The document with its tables as they are to be, and why some of them are as they were."""
+    """The document with current tables, and the reasons why some tables are unchanged."""
     text, faults = (root / document).read_text(), []
     for table in TABLES:
         if document in table.documents:
@@ -285,16 +285,14 @@ def digest(text: str) -> str:
 
 
 def sign(picture: str, of: Table, root: Path) -> str:
-    """Adds a last line: what the picture was drawn from, by which script, and a hash of the
-    result.
-    """
+    """Adds a last line to a picture: its source, the script's version, and a hash of the result."""
     script = Path(__file__).with_name("draw_picture.py").read_text()
     source = digest(f"{results_of(of, root)}\n{script}")
     return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
 
 
 def picture_faults(root: Path) -> list[str]:
-    """Without drawing, which takes matplotlib."""
+    """Checks pictures without drawing, which needs matplotlib."""
     faults = []
     for path, (table, _) in PICTURES.items():
         text = (root / path).read_text() if (root / path).exists() else ""
@@ -308,7 +306,7 @@ def picture_faults(root: Path) -> list[str]:
 
 
 def outside_markers(document: str, text: str) -> list[str]:
-    """Rows with figures that were not written by a script."""
+    """Rows with figures that no script has written."""
     inside, faults = False, []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<!-- begin ", "<!-- end ")):
@@ -326,16 +324,16 @@ def git(root: Path, *arguments: str) -> str | None:
 
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """Commits of the sources since that one; None if it is not in the history."""
+    """The number of commits to the sources since `commit`; None if it is not in the history."""
     count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *sources)
     return None if count is None else int(count)
 
 
 @dataclass(frozen=True)
 class Measured:
-    where: str  # figures stand
+    where: str  # where the figures are
     commit: str
-    sources: tuple[str, ...]  # that they measure
+    sources: tuple[str, ...]  # the sources that they measure
     cpu_class: str
 
 
@@ -346,7 +344,7 @@ def every_measured(root: Path) -> Iterator[Measured]:
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
-    """Faults, and notes about figures that cannot be judged or measured here."""
+    """Faults, and notes about figures that this machine cannot judge or measure."""
     faults: list[str] = []
     notes: list[str] = []
     unknown: list[str] = []

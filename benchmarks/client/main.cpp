@@ -1,7 +1,6 @@
 // bench_client: Select through oneDNN Graph as a program would call it, request by request (see
-// common/serve.hpp). It does not depend on Maskwise, and runs with
-// or without the plugin in front.
-//   {"do": "hello"}                       version, threads, whether Maskwise is in front
+// common/serve.hpp). It does not depend on Maskwise, and runs with or without the plugin preloaded.
+//   {"do": "hello"}                       version, threads, whether the plugin is loaded
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}
 //   {"do": "compile", "case", "count"}    seconds of a first and of a repeated compile
@@ -52,7 +51,8 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
 // Times the C ABI, because the C++ classes would allocate in every call.
 class select_call : public timed_call {
 public:
-    // Builds the graph. Throws dnnl::error where oneDNN refuses it, std::invalid_argument on types.
+    // Builds the graph. Throws dnnl::error if oneDNN refuses it, std::invalid_argument for the
+    // type.
     select_call(const dnnl::engine& engine, const dnnl::stream& stream, const bench_case& c)
         : engine_(engine), stream_(stream) {
         const auto type = type_of(c.dtype);
@@ -90,7 +90,7 @@ public:
         return owns() && owns()(compiled_.get()) == 1;
     }
 
-    // The seconds of a compile, `count` times with the same tensors.
+    // The mean seconds of `count` compiles with the same tensors.
     double time_compile(int count) const {
         std::chrono::duration<double> spent{};
         for (int i = 0; i < count; ++i) {
@@ -158,9 +158,9 @@ private:
         }
     }
 
-    // Each first compile has a shape that this process has not seen. All graphs are built before,
-    // so that the heap that building leaves does not count as compiling: merging its small free
-    // blocks takes up to 30 us on oneDNN 3.2.
+    // Each first compile has a shape that is new to this process. All graphs are built before the
+    // timing, so that it excludes the heap that building leaves: merging its small free blocks
+    // takes up to 30 us on oneDNN 3.2.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

@@ -12,7 +12,7 @@ namespace maskwise::bench {
 
 using json = nlohmann::json;
 
-// Extents and strides in elements, outermost first, as many of each. A stride of 0 repeats.
+// Extents and strides in elements, outermost first; one stride per extent. A stride of 0 repeats.
 struct operand {
     std::vector<std::int64_t> extents;
     std::vector<std::int64_t> strides_elems;
@@ -20,7 +20,7 @@ struct operand {
 
 struct bench_case {
     std::string name;
-    std::string dtype;  // f32, bf16, f16; without a oneDNN also i64, bool
+    std::string dtype;  // f32, bf16, f16; for the engine also i64, bool
     std::string folder; // the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
 };
@@ -30,7 +30,7 @@ struct bench_case {
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-// Elements from the first to one past the last that the operand touches; 0 if it is empty.
+// Elements from the first to one past the last element in memory; 0 if there are none.
 std::int64_t span_elems(const operand& o);
 
 } // namespace maskwise::bench

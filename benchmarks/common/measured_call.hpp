@@ -8,7 +8,7 @@
 
 namespace maskwise::bench {
 
-// A Select as one implementation runs it.
+// A Select in one implementation.
 class timed_call {
 public:
     timed_call() = default;
@@ -21,7 +21,7 @@ public:
     virtual void wait() {}
 };
 
-// The requests "load" and "time" of a process that measures.
+// Answers the requests "load" and "time" of a measuring process.
 class measured_call {
 public:
     // Runs the call once on the case's data. Returns {"state": "right"} or "wrong". Throws what the

@@ -7,7 +7,7 @@
 
 namespace maskwise::bench {
 
-// Memory from the operating system, at the start of a page. It grows and is kept from case to case,
+// Memory from the operating system, at the start of a page. It grows and is reused for later cases,
 // so that a case's first call does not pay for its pages.
 class arena {
 public:

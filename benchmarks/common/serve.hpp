@@ -12,15 +12,15 @@ namespace maskwise::bench {
 // becomes {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
-// Uncounted calls until then: the working set comes into the cache that can hold it over several
-// passes, and the system may wake a thread of oneTBB's on the caller's processor and take two of
-// its ticks, 8 ms, to move it to the idle one.
+// Calls in the first 10 ms are not counted. They fill the cache that can hold the working set.
+// Also, the system may wake a oneTBB thread on the caller's processor and take two ticks, 8 ms, to
+// move the thread to the idle processor.
 inline constexpr double warm_seconds = 10e-3;
 
-// Seconds a call, `samples` of them but not many more than fit `max_seconds`, at least one. Calls
-// before them, one and as many as fit `warm` seconds, are not counted, unless calls are slow or,
-// with a shorter warm-up than usual, longer than that. Short calls are repeated within a sample;
-// `wait` ends a sample.
+// Returns seconds per call: `samples` samples, but not many more than fit `max_seconds`, at least
+// one. One call and as many as fit `warm` seconds run first and are not counted. They are counted
+// if calls are slow or, with a shorter warm-up than usual, longer than the warm-up. Short calls are
+// repeated within a sample; `wait` ends a sample.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);
@@ -28,7 +28,7 @@ std::vector<double> take_samples(const std::function<void()>& call,
 // Processors that this process may use.
 int processor_count();
 
-// The most memory this process had at once.
+// The largest resident memory of this process so far.
 std::int64_t peak_resident_bytes();
 
 } // namespace maskwise::bench

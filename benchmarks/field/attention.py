@@ -28,7 +28,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # FlexAttention, once it was refused: no compiler
+    left_out: frozenset[str] = frozenset()  # FlexAttention if there is no compiler
 
     def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if of.dtype == "f32" else torch.bfloat16

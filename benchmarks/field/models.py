@@ -1,5 +1,5 @@
-"""Whole models with Maskwise's attention and SDPA, as scripts/bench transformers measures them, but
-for what is compiled."""
+"""Whole models with Maskwise's attention and SDPA, as scripts/bench transformers measures them,
+except compiled models."""
 
 import sys
 from collections.abc import Iterator

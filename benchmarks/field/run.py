@@ -49,14 +49,14 @@ def stages(root: Path) -> list[Stage]:
 
 
 def wheel_tag(version: tuple[int, int], is_free_threaded: bool) -> str:
-    """The tag of the wheel: 3.12 and newer share one."""
+    """The wheel's tag. Python 3.12 and newer share one."""
     if is_free_threaded:
         return f"cp3{version[1]}-cp3{version[1]}t"
     return "cp311-cp311" if version[1] == 11 else "cp312-abi3"
 
 
 def unpack_wheel(root: Path) -> Path:
-    """The package for this Python, with the libtbb that pip would install."""
+    """The package for this Python, with pip's libtbb."""
     folder = root / "package"
     shutil.rmtree(folder, ignore_errors=True)
     is_free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
@@ -100,7 +100,7 @@ def facts(env: dict[str, str]) -> dict[str, Any]:
 
 
 def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> dict[str, Any]:
-    """Ends the processes that this one started, and their children."""
+    """Ends processes that this one started, and their children."""
     begin = time.monotonic()
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -119,7 +119,7 @@ def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> d
 
 
 def tables(root: Path) -> dict[str, Any]:
-    """But those that a stage was writing when it was cut off."""
+    """All tables, except those that a stopped stage was writing."""
     tables_read = {}
     for path in sorted((root / "build/bench").glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):

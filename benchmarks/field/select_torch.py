@@ -1,4 +1,4 @@
-"""torch.where and masked_fill without and with maskwise.torch.install(), in turns."""
+"""torch.where and masked_fill without and with maskwise.torch.install(), alternately."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

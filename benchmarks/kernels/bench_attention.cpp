@@ -36,7 +36,7 @@ struct shape {
     }
 };
 
-// As many elements, as floats or as bf16 halves.
+// Random elements, as floats or as bf16 in the halves of floats.
 std::vector<float> numbers(std::int64_t count, data_type type) {
     static std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -51,7 +51,7 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    // `keys` are the values, too; empty where both are elsewhere.
+    // `keys` are also the values; empty if both are in other memory.
     problem(const shape& of, std::vector<float> keys)
         : query(numbers(of.heads * of.queries * of.depth, of.type)), key(std::move(keys)),
           value(key), dst(query.size()) {
@@ -76,11 +76,11 @@ double peak(bool in_pairs, int threads) {
     return found;
 }
 
-// More than caches hold: between two tokens a model reads its weights.
+// More than the caches hold, because a model reads its weights between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Memory that all threads read, each time in the way that was the fastest of all. It holds keys and
-// values of either type: each half of a float is a bf16.
+// Memory that all threads read, in the way that was the fastest. It holds keys and values of either
+// type: each half of a float is a bf16.
 class cold_memory {
 public:
     cold_memory() {
@@ -169,7 +169,7 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
 constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
                                                        {"bf16", data_type::bf16}};
 
-// On each power of two of threads, and on all.
+// Adds the case for 1, 2, 4 ... threads, and for all.
 void add_whole(const std::string& name, const shape& of) {
     const int most = available_threads();
     for (int threads = 1; threads < 2 * most; threads *= 2)

@@ -20,7 +20,7 @@
 #define MASKWISE_PEAK_LOOP
 namespace maskwise::bench {
 
-// Runs `steps` steps of multiply-adds and returns their number. Null if there are none of this
+// Runs `steps` steps of multiply-adds and returns their number. Null if the target has none of this
 // kind.
 using peak_loop = std::int64_t (*)(std::int64_t steps);
 struct peak_loops {
@@ -56,8 +56,8 @@ MASKWISE_PEAK_ATTR HWY_INLINE void add_product(hn::Vec<tag> factor, hn::Vec<tag>
     sum = hn::MulAdd(factor, factor, sum);
 }
 
-// Enough sums to hide the latency of an addition, and fewer than registers. Zeros keep the sums
-// normal.
+// More sums than the latency of an addition needs, fewer than there are registers. With zeros the
+// sums stay normal numbers.
 template <bool Pairs>
 MASKWISE_PEAK_ATTR std::int64_t run_loop(std::int64_t steps) {
     const tag d;
@@ -99,7 +99,7 @@ namespace maskwise::bench {
 namespace {
 
 #if HWY_ARCH_X86
-// Four sums, since a product takes longer than the time from one to the next. Tiles are zeros.
+// Four sums, because the latency of a product exceeds its throughput. Tiles are zeros.
 std::int64_t run_tiles(std::int64_t steps) {
     const attention_kernels& kernels = kernel_table_for(isa::amx).attention;
     kernels.begin_products();

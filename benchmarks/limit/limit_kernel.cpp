@@ -49,7 +49,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using tag = hn::ScalableTag<std::uint64_t>;
 using vector = hn::Vec<tag>;
 
-// Written values depend on the lines read, so that no read can be skipped and lines stay mixed.
+// Written values depend on the lines read, so no read can be skipped and lines keep mixed bits.
 HWY_INLINE vector read_line(const std::byte* line, vector sum) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(line);
     for (std::size_t i = 0; i < line_bytes / 8; i += hn::Lanes(tag()))
@@ -60,7 +60,7 @@ HWY_INLINE vector read_line(const std::byte* line, vector sum) {
 template <bool Ahead>
 HWY_INLINE vector read_lines(const share& s, const std::byte* from, std::int64_t lines,
                              vector sum) {
-    vector other = hn::Zero(tag()); // so that two lines can be read at once
+    vector other = hn::Zero(tag()); // two chains, to read two lines at once
     const std::byte* const end = from + lines * line_bytes;
     for (; from + 2 * line_bytes <= end; from += 2 * line_bytes) {
         if constexpr (Ahead) {
@@ -163,9 +163,9 @@ void run_blocks(const limit_pass& pass, const limit_variant& variant, int thread
         tbb::simple_partitioner());
 }
 
-// Those that were the best of many for some mix of reads and writes, in some cache; each with
-// ordinary stores and with stores past the caches. More threads are not always faster: their reads
-// and writes meet in the memory's banks.
+// Variants that were the best for some mix of reads and writes in some cache, each with ordinary
+// and with streaming stores. More threads are not always faster, because their reads and writes
+// compete for the memory's banks.
 using enum limit_sharing;
 constexpr std::array forms{
     limit_variant{one_thread, false, 1024, 0, 1},
@@ -244,7 +244,7 @@ void run_limit(const limit_pass& pass, const limit_variant& variant, int threads
     case blocks:
         return run_blocks(pass, variant, threads);
     case own_lines:
-        // It sends a part to the same thread each time.
+        // The static partitioner sends a part to the same thread each time.
         return run_parts(pass, variant, threads, tbb::static_partitioner());
     }
 }

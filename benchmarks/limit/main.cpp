@@ -1,4 +1,4 @@
-// bench_limit: measures how fast the bytes of a case can move at all.
+// bench_limit: measures the fastest way to move the bytes of a case.
 //   {"do": "hello"}              version, threads, and of each way its name and threads
 //   {"do": "bind", "read", "written"}  the bytes that must move
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
@@ -52,8 +52,8 @@ private:
         return from;
     }
 
-    // A pass runs all ways, so that a phase of slow memory affects all of them; every other pass
-    // runs backwards.
+    // A pass runs all ways, so that a slow phase of the memory affects all of them. Every other
+    // pass runs backwards.
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());

@@ -6,13 +6,13 @@ from typing import Any
 
 REASON = 200  # characters of a library's message
 
-# Runs attention once; reads its answer, of the shape and in the order of the query.
+# A call that runs attention, and a function that returns its answer in the shape of the query.
 Form = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 class Attending:
-    """`ways` has, for a case, a function for each form that prepares it; `load` runs each form once
-    and writes its answer into the case's folder."""
+    """`ways` returns, per form, a function that prepares the case. `load` runs each form once and
+    writes its answer into the case's folder."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 
@@ -29,7 +29,7 @@ class Attending:
             try:
                 call, read = prepare()
                 answer = read(call())
-            except Exception as error:  # a peer's own, of any class
+            except Exception as error:  # of any class of the library
                 refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:REASON]
                 continue
             answers[form] = f"{type(self).__module__}-{len(answers)}"

@@ -1,4 +1,4 @@
-"""maskwise.attention: with rules, with the mask as an array, and with that prepared."""
+"""maskwise.attention: with rules, with the mask as an array, and with a prepared mask."""
 
 import os
 from collections.abc import Callable

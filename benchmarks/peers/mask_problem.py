@@ -1,5 +1,5 @@
-"""Attention under the masks that models use: each as Maskwise's rules, as an array, and as the
-function that FlexAttention takes."""
+"""Attention under typical masks of models, each as Maskwise's rules, as an array, and as a function
+for FlexAttention."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Problem:
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
-    keys: int = 0  # rows, where 0
-    key_heads: int = 0  # heads, where 0
+    keys: int = 0  # 0: as many as rows
+    key_heads: int = 0  # 0: as many as heads
     rules: dict[str, Any] = field(default_factory=dict)
     keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
     bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
-    is_causal: bool = False  # and nothing else
+    is_causal: bool = False  # the only mask is causal
     dtypes: tuple[str, ...] = ("f32", "bf16")  # timed runs
     dtype: str = "f32"
 
@@ -97,8 +97,7 @@ def causal(_: Any) -> Keeps:
 
 def tiles_of(percent: float) -> list[list[bool]]:
     """The 64 x 64 tiles of 2048 rows and keys that are kept: the same number in each row of
-    tiles.
-    """
+    tiles."""
     count, random = 2048 // 64, np.random.default_rng(2048)
     kept = np.zeros((count, count), bool)
     for row in kept:

@@ -39,7 +39,7 @@ class Peer(mask_problem.Peer):
 
 
 def zentorch(of: Problem, operands: list[torch.Tensor]) -> Form:
-    """It takes as many key heads as heads, and adds its mask."""
+    """Requires as many key heads as heads, and adds its mask."""
     query, *rest = operands
     key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in rest)
     mask = tensor(of.kept if of.bias is None else of.added, query.dtype)
@@ -53,15 +53,14 @@ def zentorch(of: Problem, operands: list[torch.Tensor]) -> Form:
 
 @dataclass
 class Sequences:
-    """The tokens of one sequence after the other; a row attends to the last `rows` of the keys
-    and, if causal, to the ones before.
-    """
+    """Packed tokens of all sequences. The rows are the last ones of their keys; if causal, a row
+    attends up to its position."""
 
     rows: list[int]
     keys: list[int]  # in the cache
     lengths: list[int]  # timed runs
     is_causal: bool = False
-    window: int = -1  # keys before a row and itself; and as many after it, if not causal
+    window: int = -1  # keys before a row, including its own; not causal: as many after it
 
 
 def sequences_of(of: Problem) -> Sequences | None:

@@ -44,7 +44,8 @@ def tensor(mask: Any, kind: Any) -> Any:
 
 
 def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:
-    """Compiled for this problem in a fresh state: after eight others, it would run uncompiled."""
+    """Compiles for this problem in a fresh state. After eight others, torch would not compile
+    it."""
     torch._dynamo.reset()
     rows, keys = of.shape[2], of.key_shape[2]
     block_mask, score_mod = None, None

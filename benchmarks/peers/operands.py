@@ -11,11 +11,11 @@ TYPES = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int6
 
 
 class Refused(Exception):
-    """The peer does not support this case."""
+    """Raised if the peer does not support a case."""
 
 
 def private(count: int, dtype: Any) -> Any:
-    """Pages of the process's own, as its other buffers are."""
+    """An array in new pages of this process, like its other buffers."""
     bytes_needed = max(count, 1) * np.dtype(dtype).itemsize
     return np.frombuffer(mmap.mmap(-1, bytes_needed), dtype=dtype)[:count]
 
@@ -47,7 +47,7 @@ class Operands:
 
     @staticmethod
     def view(data: Any, operand: dict[str, Any]) -> Any:
-        # A dimension that only repeats is one of extent 1: every peer broadcasts.
+        # A dimension with stride 0 gets extent 1, because every peer broadcasts.
         dims = [
             extent if stride else 1
             for extent, stride in zip(operand["dims"], operand["strides"], strict=True)
@@ -68,8 +68,8 @@ class Operands:
 
 
 class Selecting:
-    """A peer of Select. `ready` gives a case's operands and the ways to run it; one that returns no
-    array has written dst."""
+    """A peer of Select. `ready` returns a case's operands and the ways to run it. A way either
+    returns an array or has written dst."""
 
     forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
 
@@ -81,7 +81,7 @@ class Selecting:
 
     def load(self, case: dict[str, Any]) -> dict[str, str]:
         try:
-            self.of, self.forms = self.ready(case)  # libraries have addresses only
+            self.of, self.forms = self.ready(case)  # keeps the arrays alive
         except Refused as reason:
             return {"state": "refused", "reason": str(reason)}
         answers = [form() for form in self.forms.values()]

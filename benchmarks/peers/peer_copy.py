@@ -1,4 +1,4 @@
-"""NumPy's copy of bytes, to compare the limit's with: memory is as the limit has it."""
+"""NumPy's copy of bytes, to compare with the limit's, in the same kind of memory."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""numexpr: where(cond, src_0, src_1) into an array that is there already."""
+"""numexpr: where(cond, src_0, src_1) into an existing array."""
 
 from typing import Any
 
@@ -20,5 +20,5 @@ class Peer(Selecting):
         operands = Operands(case, np.empty)
         values = {"cond": operands.cond, "src_0": operands.src_0, "src_1": operands.src_1}
         numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=operands.dst)
-        # Parsed once; later calls go straight to the loop.
+        # Parsed once; later calls run the loop directly.
         return operands, {"": lambda: numexpr.re_evaluate(local_dict=values)}

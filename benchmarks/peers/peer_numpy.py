@@ -1,4 +1,4 @@
-"""NumPy: where, and two copies into an array that is there already."""
+"""NumPy: where, and two copies into an existing array."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ def options(threads: int) -> Any:
 def bound(
     nodes: list[Any], inputs: Inputs, dst: Any, kind: int, opset: int, options: Any
 ) -> Callable[[], object]:
-    """Runs the model of these nodes with dst as its output, by addresses: it holds the arrays."""
+    """A call that runs a model of these nodes into dst. It keeps the arrays alive."""
     infos = [
         helper.make_tensor_value_info(name, element, array.shape)
         for name, (array, element) in inputs.items()
@@ -61,5 +61,5 @@ class Peer(Selecting):
         node = helper.make_node("Where", list(inputs), ["dst"])
         try:
             return of, {"": bound([node], inputs, of.dst, kind, 16, self.options)}
-        except Exception as error:  # its classes are private
+        except Exception as error:  # ONNX Runtime's classes are private
             raise Refused(str(error).splitlines()[0]) from None

@@ -21,7 +21,8 @@ CORE = ov.Core()
 def bound(
     operator: Callable[..., Any], inputs: list[Any], dst: Any, threads: int, **hints: Any
 ) -> Callable[[], object]:
-    """Runs one operator of `inputs`, each array with its type, the second one's type for dst."""
+    """A call that runs one operator on `inputs`, pairs of array and type. dst has the second's
+    type."""
     parameters = [ops.parameter(array.shape, kind) for array, kind in inputs]
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
@@ -35,7 +36,7 @@ def bound(
     for i, (array, kind) in enumerate(inputs):
         request.set_input_tensor(i, ov.Tensor(array, array.shape, kind))
     request.set_output_tensor(0, ov.Tensor(dst, dst.shape, inputs[1][1]))
-    # Else it would copy dst, because it has only addresses.
+    # `held` keeps the arrays alive; with share_outputs OpenVINO does not copy dst.
     return lambda held=(inputs, dst): request.infer(share_outputs=True)
 
 

@@ -29,7 +29,7 @@ def calls_of_sample(seconds_of_call: float) -> int:
 
 
 def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -> list[float]:
-    """Seconds a call, by the same rule as the clients in C++."""
+    """Seconds per call, by the same rule as the clients in C++."""
     begin = time.perf_counter()
     latest = time_calls(call, 1)
     if latest > SLOW_SECONDS:
@@ -61,7 +61,7 @@ def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(module: str) -> None:
-    """Answers the lines of standard input; what libraries print goes to standard error."""
+    """Answers the lines of standard input. Output of libraries goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     # Imports only this peer's module, because each peer starts threads.
@@ -69,7 +69,7 @@ def serve(module: str) -> None:
     for line in sys.stdin:
         try:
             reply = answer(peer, json.loads(line))
-        except Exception as error:  # the user sees the text
+        except Exception as error:  # the answer holds the text
             reply = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply) + "\n")
 

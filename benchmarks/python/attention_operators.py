@@ -1,4 +1,4 @@
-"""Single operators of attention, each with its node and inputs of a model."""
+"""Models of a single attention operator: nodes and inputs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from onnx import helper
 
 Inputs = dict[str, Any]
-Operator = tuple[str, Any, Inputs]  # its name, node and inputs
+Operator = tuple[str, Any, Inputs]  # name, node and inputs
 
 
 def numbers(*shape: int) -> Any:

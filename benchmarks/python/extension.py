@@ -77,7 +77,7 @@ def mask_shape(mask: str, length: int) -> tuple[int, ...]:
 
 
 def bias_of(mask: str, length: int) -> Any:
-    """A bias that is 0 where a key is kept."""
+    """A bias that is 0 for kept keys."""
     rows, keys = np.arange(length)[:, None], np.arange(length)
     kept = {
         "a mask that keeps all": rows >= 0,
@@ -90,8 +90,8 @@ def bias_of(mask: str, length: int) -> Any:
 
 
 def attention_model(heads: int, length: int, depth: int, mask: str) -> ov.Model:
-    """ScaledDotProductAttention between the Transposes of a layer. The mask is a bias, as exporters
-    have it."""
+    """ScaledDotProductAttention between the Transposes of a layer. The mask is a bias, as in
+    exported models."""
     inputs = [ops.parameter([1, length, heads, depth], ov.Type.f32, name=name) for name in "qkv"]
     turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     if mask != "no mask":
@@ -135,7 +135,7 @@ def attentions() -> Iterator[Named]:
 
 
 def bound(model: ov.Model, inputs: Inputs, hint: str) -> tuple[Callable[[], object], Any]:
-    """A call of the request that allocates nothing of Python's, and its answer."""
+    """A call of the request that allocates no Python objects, and its answer."""
     settings = {**SETTINGS, "INFERENCE_PRECISION_HINT": hint}
     compiled = ov.Core().compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()

@@ -25,17 +25,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # most seconds per case
+TURNS, SECONDS = 7, 60.0  # maximum seconds per case
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
 WORDS = (1024, 4096)
-ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # of the largest gradient
+ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # relative to the largest gradient
 HEAD = ["case", "shape", "type", "SDPA, ms", "Maskwise", "times as fast", "apart"]
 Step = Callable[[], list[torch.Tensor]]
 
 
 def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
-    """Gradients by query, key and value: by SDPA, at its fastest, and by Maskwise's rules."""
+    """Gradients by query, key and value: by SDPA's fastest form, and by Maskwise's rules."""
     dtype = getattr(torch, kind)
     tensors = [torch.from_numpy(one).to(dtype).requires_grad_() for one in problem.operands()]
     seed = torch.from_numpy(problem.operands()[0]).to(dtype)
@@ -62,7 +62,7 @@ def training_steps(module: Any, inputs: dict[str, Any]) -> tuple[Step, Step]:
 
 
 def distance(steps: tuple[Step, Step]) -> float:
-    """The largest difference between the gradients, as a part of the largest gradient."""
+    """The largest difference between the gradients, relative to the largest gradient."""
     first, second = ([one.float().clone() for one in step()] for step in steps)
     most = max(one.abs().max().item() for one in first)
     apart = (one.sub(other).abs().max().item() for one, other in zip(first, second, strict=True))

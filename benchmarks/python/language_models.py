@@ -17,15 +17,15 @@ from models_of_words import MODELS, Model, make
 from table import begin_suite, keep, shown
 from worker import ROOT
 
-TURNS, SECONDS = 5, 40.0  # most seconds per case
-LONGEST_EAGER = 2048  # words: eager attention stores the scores of all heads
+TURNS, SECONDS = 5, 40.0  # maximum seconds per case
+LONGEST_EAGER = 2048  # tokens: eager attention stores the scores of all heads
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]
 
 
 def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
-    """The forward passes by name. The results of the first are the reference."""
+    """The forward passes by name. The first one is the reference."""
     dtype = next(module.parameters()).dtype
     plain_inputs = model.inputs(length, dtype)
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GenerationConfig
 
-NEW_WORDS = 32  # new tokens of a generation
+NEW_WORDS = 32  # tokens that a generation appends
 Given = dict[str, Any]
 
 
@@ -18,9 +18,9 @@ class Model:
     batch: int = 1
     config: Given = field(default_factory=dict)
     kind: Any = AutoModel
-    padding: str = ""  # right: the last of a batch by half; random: each by its own length
-    own: str = "maskwise"  # the attention of Maskwise that is measured
-    compiles: bool = False  # both attentions under torch.compile, which takes a minute a shape
+    padding: str = ""  # right: half of the last sequence; random: a length per sequence
+    own: str = "maskwise"  # the measured attention of Maskwise
+    compiles: bool = False  # measure both under torch.compile, which takes a minute per shape
 
     def mask(self, length: int) -> torch.Tensor:
         mask = torch.ones(self.batch, length, dtype=torch.long)
@@ -50,7 +50,7 @@ class Model:
         return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
-        """Packed for Maskwise, because its attention is then that of packed batches."""
+        """Inputs packed for Maskwise, whose attention is that of packed batches."""
         inputs = self.inputs(length, dtype)
         if self.own != "maskwise_flash":
             return inputs
@@ -75,7 +75,7 @@ class Model:
 
 
 class Generating(torch.nn.Module):
-    """Each word by its own forward pass, after a prompt."""
+    """Generates tokens after a prompt, one forward pass each."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ WHISPER |= {"decoder_ffn_dim": 2048, "encoder_layers": 1, "encoder_attention_hea
 WHISPER |= {"vocab_size": 1000, "decoder_start_token_id": 1}
 MODERN: Given = {"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192}
 
-# Layers are cut; a vocabulary costs nothing here.
+# With few layers; the vocabulary costs nothing here.
 MODELS = (
     Model(
         "ModernBERT-base, 6 layers",

@@ -26,7 +26,7 @@ from turns import Measured, compare, run_suite
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
-MOST_SLOWER = 0.5e-6  # calls per sample of a small model
+MOST_SLOWER = 0.5e-6  # seconds per call of a small model
 Inputs = dict[str, Any]
 
 
@@ -172,7 +172,7 @@ def options() -> Any:
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
-    """A call of the session that allocates nothing of Python's, and its answer."""
+    """A call of the session that allocates no Python objects, and its answer."""
     (answer,) = session.run(None, inputs)
     binding = session.io_binding()
     for name, array in inputs.items():

@@ -1,6 +1,5 @@
-"""Calls measured alternately in one process, and shared code of the suites that measure a
-library with and without Maskwise.
-"""
+"""Calls measured alternately in one process, for suites that measure a library with and without
+Maskwise."""
 
 import argparse
 import math
@@ -33,20 +32,20 @@ def calls_of_sample(call: Call) -> int:
 
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
-    """Seconds a call of each form, turn by turn."""
-    for form in forms:  # else the first count would include the warm-up
+    """Seconds per call of each form, turn by turn."""
+    for form in forms:  # without this, the first count would include the warm-up
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]
     return [list(map(seconds_a_call, forms, counts)) for _ in range(TURNS)]
 
 
 def medians(turns: list[list[float]]) -> list[float]:
-    """The samples of each form."""
+    """The median of each form."""
     return [statistics.median(taken) for taken in zip(*turns, strict=True)]
 
 
 def ratio_of(turns: list[list[float]]) -> float:
-    """How many times faster the second form is, by the median of the turns."""
+    """The speed of the second form relative to the first: the median of the turns."""
     return statistics.median(first / second for first, second in turns)
 
 
@@ -77,8 +76,8 @@ def run_suite(
     cases: Iterable[tuple[str, Callable[[], Measured]]],
     head: list[str] = HEAD,
 ) -> int:
-    """A row for each case by its name, and a line for each target missed; build/bench/SUITE.json
-    keeps the rows. The status of the program."""
+    """Prints a row per case, and a line per missed target. build/bench/SUITE.json keeps the rows.
+    Returns the program's exit status."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}")
     parser.add_argument(
         "--only", default="", help="cases with this in their name (nothing is kept)"

@@ -1,6 +1,6 @@
-"""maskwise.where and NumPy alternately in one process: two tables. NumPy's time is that of
-numpy.where, and the faster of that and two copies into an existing array. NumPy's own setting of
-huge pages applies.
+"""maskwise.where and NumPy alternately in one process, in two tables. For a new array,
+NumPy's time is that of numpy.where. For an existing array, it is the faster of numpy.where and two
+copies. Huge pages are as NumPy sets them.
 
 Started by `scripts/bench python`, which has the package built. build/bench/python.json keeps the
 first.
@@ -59,7 +59,7 @@ def cases() -> Iterator[Case]:
 
 def two_copies(case: Case, out: Any) -> None:
     """numpy.where into `out`."""
-    is_bool = case.condition.dtype == np.bool_  # copyto takes no other
+    is_bool = case.condition.dtype == np.bool_  # copyto supports only this type
     np.copyto(out, case.y)
     np.copyto(out, case.x, where=case.condition if is_bool else case.condition != 0)
 
@@ -82,7 +82,7 @@ def measure(case: Case) -> list[str]:
 
 
 class Room:
-    """Memory for arrays that all begin at a page, unlike those of NumPy's allocator."""
+    """Memory for arrays that all begin at a page; NumPy's allocator does not guarantee that."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE
@@ -97,7 +97,7 @@ class Room:
 
 
 def bytes_a_second(set_bytes: int) -> dict[str, float]:
-    """One rate per element width: cond, both sources and dst, of equal size, count."""
+    """One rate per element width. Counts cond, both sources and dst, which have equal shapes."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):

@@ -1,6 +1,6 @@
 """Measures attention with and without Maskwise, on oneDNN's cases with a Select and on longer
 sequences (or the harness's cases without ../shared). Also measures the ceiling: the time of
-oneDNN's parts plus the least time to move the bytes of the other part.
+oneDNN's parts plus the least time to move the bytes of Maskwise's part.
 
 Started by scripts/bench attention, which has everything installed and built.
 """
@@ -25,7 +25,7 @@ from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
 TURNS = 6
-PAIRS = 6  # fresh processes; all are slower than the first by chance once in 128 cases
+PAIRS = 6  # fresh processes; all are slower than the first by chance in 1 of 128 cases
 COPY_SECONDS = 0.02
 CHECKED_ELEMENTS = 16 << 20  # elements of the largest tensor: for more, the oracle takes minutes
 
@@ -34,13 +34,13 @@ class Suite:
     def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder  # share of the graphs
+        self.folder = folder  # for the parts of graphs
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
 
     def run(self, case: graphs.GraphCase) -> Measured:
-        """A client that dies or a graph that the library lacks an operator for is a line, too."""
+        """If a client dies or the library lacks an operator, the case still gets a line."""
         measured = Measured(case.name, self.lane)
         if case.needed_bytes > available_bytes():
             measured.state = f"skipped: needs {case.needed_bytes >> 20} MiB"
@@ -55,7 +55,8 @@ class Suite:
         return measured
 
     def end_clients(self) -> None:
-        """Each case finds fresh processes: oneDNN's own speed depends on what ran in one before."""
+        """Each case starts new processes, because oneDNN's speed depends on a process's earlier
+        cases."""
         for client in self.clients.values():
             client.close()
 
@@ -83,7 +84,7 @@ class Suite:
         return f"wrong: {result['reason']}" if result["state"] == "FAILED" else ""
 
     def load(self, name: str, case: graphs.GraphCase, measured: Measured) -> str:
-        """Why it cannot be timed, or nothing."""
+        """The reason why the case cannot be timed, or ""."""
         result = self.clients[name].run(case.file, "P")
         measured.library = result["library"]
         if "perf" not in result:
@@ -101,8 +102,8 @@ class Suite:
         )
 
     def measure_again(self, case: graphs.GraphCase, measured: Measured) -> None:
-        """With fresh processes, each time the other one first, until Maskwise is not slower in one
-        pair: from process to process oneDNN's own time of a small graph differs twofold."""
+        """Repeats with new processes, in alternating order, until Maskwise is not slower in one
+        pair: oneDNN's time of a small graph varies twofold between processes."""
         names = ["onednn", "maskwise"]
         while report.verdict(measured) == "MISSED" and len(measured.again) < PAIRS:
             self.end_clients()
@@ -130,12 +131,13 @@ class Suite:
         return {**ready, "rows at the limit": self.copy}
 
     def prepare_copy(self, moved: int) -> None:
-        """Moves one half of the bytes to the other half, and ranks the ways of the limit."""
+        """Prepares a copy of one half of the bytes to the other half, and ranks the ways to
+        copy."""
         half = max(64, moved // 2 // 64 * 64)
         self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
-        """Milliseconds of the copy prepared, the best way."""
+        """Milliseconds of the prepared copy, by the best way."""
         self.limit.time_kept(SAMPLES, COPY_SECONDS)
         return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 
@@ -197,7 +199,7 @@ def main() -> int:
     begin = time.monotonic()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     if not graphs.CASES.is_dir():
-        print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, and no longer sequences")
+        print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, without longer sequences")
     lanes = [run_lane(arguments, lane) for lane in arguments.lanes]
     every = [measured for lane in lanes for measured in lane]
     print(f"\n{report.counts(every)}")

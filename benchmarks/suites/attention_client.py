@@ -27,10 +27,10 @@ PACKAGE = ROOT / "build/release/python"  # engine kinds
 
 
 class Client(Worker):
-    """It checks a graph, compiles it once and then measures it again."""
+    """Checks a graph, compiles it once and then measures it repeatedly."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
-        is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix, which may be newer
+        is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix may be newer
         program = "maskwise-bench" + ("" if is_newest else f"-{lane}")
         command = [*lane_command(impl, build, lane, program), "--serve"]
         super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
@@ -49,7 +49,7 @@ class Client(Worker):
         return self.run_flags(mode, ["--expected-n-partitions=0", f"--case={file}"])
 
     def run_flags(self, mode: str, flags: list[str]) -> dict[str, Any]:
-        """One call is measured."""
+        """Measures single calls."""
         before = [f"--mode={mode}", "--fix-times-per-prb=1"]
         answer = self.answer_of("run " + json.dumps([*before, *flags]), ANSWER)
         if "input_error" in answer:
@@ -57,7 +57,7 @@ class Client(Worker):
         return {**answer["result"], "library": answer.get("library", "")}
 
     def time(self) -> list[float]:
-        """Milliseconds a call. Those before them are not counted, unless calls are slow."""
+        """Milliseconds per call. The warm-up is not counted, unless calls are slow."""
         warm = self.samples(1000, WARM_MS)
         return warm if min(warm) > SLOW_MS else self.samples(SAMPLES, TURN_MS)
 
@@ -67,9 +67,8 @@ class Client(Worker):
 
 
 def claim(said: str) -> tuple[set[int], str]:
-    """The operators that Maskwise runs between oneDNN's, by the verbose lines; none if it runs a
-    whole partition (attention).
-    """
+    """The operators that Maskwise runs between oneDNN's, from the verbose lines; none if it runs a
+    whole partition (attention)."""
     claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", said)
     operators: set[int] = set()
     for text in claims:

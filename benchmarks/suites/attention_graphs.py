@@ -1,5 +1,5 @@
-"""The graphs of the attention suite: files, longer sequences, the middle alone,
-parts of them."""
+"""The graphs of the attention suite: files, longer sequences, rows without MatMuls, and parts of
+graphs."""
 
 import json
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from typing import Any
 
 from worker import ROOT
 
-CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's own files, which not everybody has
+CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's files, which may be missing
 OWN_CASES = ROOT / "benchdnn_inputs/mha"
 BYTES = {"f32": 4, "s32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1, "boolean": 1, "s64": 8}
 UNKNOWN = -(1 << 63)
-# Sources of the sequences: the file, and its extents of sequence and heads.
+# Sources of the longer sequences: the file, and its extents of sequence and heads.
 SEQUENCES = {
     "causal": ("sdpa-plain-implicit-causal-mask-fp32-bs1", 384, 16),
     "padding": ("MHA-distill_bert-inf-fp32-bs1", 128, 12),
 }
-ALONE_COPIES = 6  # matrices of scores that oneDNN alone holds at a time, at most
+ALONE_COPIES = 6  # matrices of scores that oneDNN alone holds at once, at most
 
 Graph = dict[str, Any]
 
@@ -63,10 +63,10 @@ def elements(tensor: dict[str, Any]) -> int:
 
 
 def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
-    """Strides without gaps, dimensions in the order that the old ones had."""
+    """Strides without gaps, in the order of dimensions of the old strides."""
     known = len(strides) == len(shape) and UNKNOWN not in strides
-    # The last dimension is innermost if strides do not decide, because they are unknown or extents
-    # are 1.
+    # If strides do not determine the order, because they are unknown or extents are 1, the last
+    # dimension is innermost.
     order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
     result, step = [1] * len(shape), 1
     for d in order:
@@ -93,7 +93,7 @@ def files() -> list[GraphCase]:
 
 
 def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
-    """The same without what oneDNN 3.7 does not know; it matters to rows of -inf only."""
+    """The case without attributes that oneDNN 3.7 lacks. They only affect rows of -inf."""
     graph = json.loads(case.file.read_text())
     for op in graph["graph"]:
         for name in ("mode", "accumulation_mode"):
@@ -128,9 +128,7 @@ def described(number: int, shape: list[int], dtype: str) -> dict[str, Any]:
 
 
 class Operators:
-    """Builds a graph, operator by operator. Results have the scores' shape, unless another is
-    given.
-    """
+    """Builds a graph, operator by operator. Results have the scores' shape by default."""
 
     def __init__(self, scores: list[int]) -> None:
         self.scores = scores
@@ -177,7 +175,7 @@ def middle(is_causal: bool) -> Graph:
 
 
 def middles(folder: Path) -> list[GraphCase]:
-    """The middle of attention alone, with a mask from memory and with a causal one."""
+    """Scale, mask and SoftMax without MatMuls, with a mask from memory and with a causal one."""
     return [
         written(f"middle {kind} 1x12x1024x1024", middle(kind == "causal"), folder)
         for kind in ("mask", "causal")
@@ -202,7 +200,8 @@ class Parts:
 
 
 def split(graph: Graph, own_ids: set[int]) -> Parts:
-    """Cuts out the operators `own_ids`: their inputs are computed before, the rest after."""
+    """Cuts out the operators `own_ids`: operators that they depend on come before, the rest
+    after."""
     ops = graph["graph"]
     own_ops = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own_ops))
@@ -217,7 +216,7 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
 
 
 def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:
-    """Inputs, counted once, and outputs, counted once."""
+    """Bytes of the inputs and outputs, each counted once."""
     own_ids = {op["id"] for op in own}
     outside = [op for op in ops if op["id"] not in own_ids]
     used = {tensor["id"] for op in outside for tensor in op["inputs"]}
@@ -229,7 +228,7 @@ def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:
 
 
 def cut(graph: Graph, ops: list[dict[str, Any]]) -> Graph:
-    """A graph of these operators; what comes in from the others is strided and dense."""
+    """A graph of these operators. Inputs from the other parts are strided and dense."""
     part: Graph = json.loads(json.dumps({**graph, "graph": ops}))
     for op in part["graph"]:
         for tensor in [*op["inputs"], *op["outputs"]]:

@@ -5,18 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import comb
 
-Samples = Callable[[], list[float]]  # takes more of them, milliseconds a call
+Samples = Callable[[], list[float]]  # measures and returns further samples, milliseconds per call
 
 CEILING = ("before", "after", "rows at the limit")
-SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
-ONE_SIDED = 0.025  # how often either end of an interval may be on the wrong side of the median
+SLOW_MS = 150.0  # a slower call is measured only twice in all, not in every turn
+ONE_SIDED = 0.025  # probability that an end of an interval is on the wrong side of the median
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the ratios' median, without assumptions on their
-    distribution: between two of the sorted ratios, as far from the ends as coin tosses allow.
-    With fewer than six ratios, the interval covers all of them.
-    """
+    """The 95 % confidence interval of the ratios' median, without assumptions about their
+    distribution: two of the sorted ratios, by the binomial distribution. With fewer than six
+    ratios, the interval covers all of them."""
     ordered, count, outside = sorted(ratios), len(ratios), 0
     while sum(comb(count, i) for i in range(outside + 1)) / 2**count <= ONE_SIDED:
         outside += 1
@@ -36,8 +35,8 @@ class Measured:
     samples: dict[str, list[float]] = field(default_factory=dict)
     row_bytes: int = 0
     shares: list[float] = field(default_factory=list)  # share of the ceiling, turn by turn
-    ratios: list[float] = field(default_factory=list)  # oneDNN's time over Maskwise's, the same
-    again: list[float] = field(default_factory=list)  # medians of ratios, by fresh processes
+    ratios: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per turn
+    again: list[float] = field(default_factory=list)  # median ratio of each pair of new processes
 
     def add_turn(self, taken: dict[str, list[float]]) -> None:
         now = {name: statistics.median(samples) for name, samples in taken.items() if samples}
@@ -49,7 +48,7 @@ class Measured:
             self.shares.append(sum(now.get(name, 0.0) for name in CEILING) / now["maskwise"])
 
     def wants(self, name: str, turn: int) -> bool:
-        """Measures a slow case twice, unless it has yet to show that Maskwise is not slower."""
+        """Measures a slow case only twice, unless Maskwise has been slower so far."""
         known = self.samples.get(name)
         if not known or turn < 2 or min(known) <= SLOW_MS:
             return True
@@ -66,7 +65,7 @@ class Measured:
         return statistics.median(self.ratios) if self.ratios else None
 
     def ceiling(self) -> float | None:
-        """The time of oneDNN's parts plus the other bytes at the speed of memory or cache."""
+        """The time of oneDNN's parts plus the time of the copy of Maskwise's bytes."""
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None

@@ -1,4 +1,4 @@
-"""The table of the documents that the attention suite leaves."""
+"""The attention suite's table for the documents."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Measures Select by Maskwise, by its alternatives, and the limit of the machine.
+"""Measures Select by Maskwise, by other libraries, and the limit of the machine.
 
 Started by scripts/bench, which has everything installed and built.
 """
@@ -49,7 +49,7 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
-    """Interrupted, it ends with what was measured so far."""
+    """If interrupted, returns the results so far."""
     rows: list[Row] = []
     others = [worker.impl for worker in bench.peers]
     begin = time.monotonic()
@@ -69,7 +69,7 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
 
 
 def repeat_above_limit(bench: Bench, cases: list[Case], above: list[Row], effort: Effort) -> None:
-    """Twice, with the others of them in between."""
+    """Measures the cases above the limit twice more, in two rounds."""
     for case in 2 * [case for case in cases if any(row.is_of(case) for row in above)]:
         rows = [row for row in above if row.is_of(case)]
         again = {row.impl: row for row in bench.run(case, effort, {row.impl for row in rows})}

@@ -33,7 +33,7 @@ class Operand:
         return 1 + sum((extent - 1) * stride for extent, stride in pairs)
 
     def distinct(self) -> int:
-        """How many elements it has in memory."""
+        """The number of distinct elements in memory."""
         count = 1
         for extent, stride in zip(self.dims, self.strides, strict=True):
             count *= extent if stride else 1
@@ -51,7 +51,7 @@ class Case:
     dtype: str = "f32"
     mask: str = "random"
     seed: int = 1
-    own_mask: bool = field(default=True, compare=False)  # the mask of its row in the table
+    own_mask: bool = field(default=True, compare=False)  # the default mask of its row in the table
     what: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
@@ -94,7 +94,7 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
-    """The same elements with dst's extents: what repeats has a stride of 0."""
+    """The same elements with dst's extents; repeated dimensions have a stride of 0."""
     missing = len(shape) - len(operand.dims)
     moves = [extent == whole for extent, whole in zip(operand.dims, shape[missing:], strict=True)]
     moved = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
@@ -123,7 +123,8 @@ def shape_table() -> list[Case]:
 
 
 def select_cases(full: bool) -> Iterator[Case]:
-    """Each row in three types with its own mask; large rows in f32 with the other masks, too."""
+    """Each row in three types with its default mask; large rows in f32 also with the other
+    masks."""
     for dtype in GRAPH_TYPES:
         for row in shape_table():
             yield replace(row, dtype=dtype)
@@ -135,7 +136,7 @@ def select_cases(full: bool) -> Iterator[Case]:
 
 
 def small_cases() -> Iterator[Case]:
-    """1 to 64 Ki elements, everything of the same shape."""
+    """1 to 64 Ki elements; all operands have the same shape."""
     for power in range(0, 17, 2):
         flat = dense((1 << power,))
         yield Case("small", f"{1 << power}", flat, flat, flat, flat)
@@ -154,7 +155,7 @@ INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1
 
 @cache
 def cache_bytes() -> dict[int, int]:
-    """By level, as the system reports them."""
+    """Cache sizes by level, as the system reports them."""
     sizes = {}
     for index in CACHES.glob("index*"):
         kind, level, size = ((index / what).read_text() for what in ("type", "level", "size"))
@@ -169,7 +170,7 @@ def core_cache_bytes() -> int:
 
 
 def beyond_cache_bytes() -> int:
-    """Twice the last-level cache, within reason."""
+    """Twice the last-level cache, within bounds."""
     largest = max(cache_bytes().values(), default=0)
     return min(max(2 * largest, 64 << 20), 256 << 20)
 
@@ -201,7 +202,7 @@ def sweep_case(index: int) -> Case:
     least = beyond_cache_bytes()
     elements = least // (2 * WIDTH[dtype])
     while True:
-        # The same choices again and again, for ever longer outer dimensions.
+        # Repeats the same random choices with larger and larger outer dimensions.
         draw.setstate(state)
         inside = 1
         for extent in dims[1:]:
@@ -222,7 +223,7 @@ def sweep_case(index: int) -> Case:
 
 
 def cases_of(suite: str, full: bool, only: str = "") -> list[Case]:
-    """`only`: names with commas, or all."""
+    """`only`: names separated by commas; empty for all."""
     makers: dict[str, Callable[[], Iterator[Case]]] = {
         "select": lambda: select_cases(full),
         "small": small_cases,

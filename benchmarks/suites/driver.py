@@ -1,6 +1,6 @@
-"""Measures the driver's cases with oneDNN alone and with the plugin in front, in turns: those of
-benchdnn_inputs/, and, where MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, those of its
-own batches that contain an operator around which Maskwise claims partitions.
+"""Measures the driver's cases with oneDNN alone and with the plugin, alternately: those of
+benchdnn_inputs/. If MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also those cases of
+oneDNN's batches that contain an operator around which Maskwise claims partitions.
 
 Started by scripts/bench driver, which has everything installed and built.
 """
@@ -27,12 +27,12 @@ from table import keep, shown
 from worker import ROOT, Died, lane_command
 
 RESULTS = ROOT / "build/bench"
-LEAST = 0.97  # times as fast as oneDNN alone
+LEAST = 0.97  # minimum speed relative to oneDNN alone
 TURNS = 5
-PAIRS = 5  # of fresh processes, for a case below the least
+PAIRS = 5  # pairs of new processes for a case below LEAST
 SAMPLES = 40
-LEFT = "left to oneDNN"  # which runs the same code either way
-MOST_TIMES = 100  # as long as its measuring a case may take with all else
+LEFT = "left to oneDNN"  # the same code runs with and without the plugin
+MOST_TIMES = 100  # limit on a case's whole time, relative to its measuring time
 OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
 OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
 BATCHES = (
@@ -50,8 +50,8 @@ HEAD += ["compile, alone / with", "first calls", "peak memory"]
 class Case:
     batch: str
     flags: list[str]
-    state: str = ""  # why it has no ratio
-    pairs: list[float] = field(default_factory=list)  # of processes: oneDNN's time over Maskwise's
+    state: str = ""  # why there is no ratio
+    pairs: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per pair
     compile_ms: dict[str, float] = field(default_factory=dict)
     first_ms: dict[str, float] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def ratio(self) -> float | None:
-        """From process to process oneDNN's own time of a small graph differs twofold."""
+        """oneDNN's time of a small graph varies twofold between processes."""
         return statistics.median(self.pairs) if self.pairs else None
 
     def is_slower(self) -> bool:
@@ -91,7 +91,7 @@ def holds_operators(file: Path) -> bool:
 
 
 def list_cases(build: Path, lane: str, batch: str, name: str) -> list[Case]:
-    """Options multiplied out, each case once."""
+    """Multiplies out the options; returns each case once."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command("onednn", build, lane, "maskwise-bench")
@@ -131,7 +131,8 @@ class Suite:
         self.library = ""
 
     def measure(self, case: Case) -> None:
-        """A case of minutes, by oneDNN's reference code, is ended: it keeps the pairs it has."""
+        """A case that takes minutes in oneDNN's reference code is ended. It keeps its pairs so
+        far."""
         self.is_ended = False
         watch = threading.Timer(self.most_seconds, self.kill)
         watch.start()
@@ -140,7 +141,7 @@ class Suite:
             for again in range(PAIRS - 1):
                 if not case.is_slower():
                     break
-                self.close()  # fresh processes, the other one first
+                self.close()  # new processes, in the other order
                 self.measure_pair(case, SIDES[:: 1 if again % 2 == 0 else -1])
         except Died as error:
             case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
@@ -162,7 +163,7 @@ class Suite:
                 case.state = LEFT
                 self.clients[
                     name
-                ].close()  # oneDNN alone never runs this case, so no memory is compared
+                ].close()  # oneDNN alone does not run this case, so nothing can be compared
                 return
         if without := [name for name in SIDES if "perf" not in results[name]]:
             case.state = " and ".join(
@@ -183,7 +184,7 @@ class Suite:
         return result
 
     def ratios(self, sides: tuple[str, ...], results: dict[str, Any]) -> Iterator[float]:
-        """Turn by turn, every other one backwards; a slow case has fewer turns."""
+        """Measures in turns, every other one backwards; slow cases have fewer turns."""
         slowest = max(results[name]["perf"]["median_ms"] for name in SIDES)
         turns = max(1, min(TURNS, int(3 * TURNS * self.turn_ms / slowest)))
         for turn in range(turns):

@@ -21,7 +21,8 @@ COPY_RATIO = "limit over numpy"
 def native_row(
     bench: Bench, cases: list[Case], build: Path, lane: str, effort: Effort
 ) -> list[Row]:
-    """64 elements with a oneDNN without SYCL. Maskwise alone, since that oneDNN refuses Select."""
+    """64 elements with a oneDNN without SYCL. Only Maskwise runs, because that oneDNN refuses
+    Select."""
     case = next((case for case in cases if case.name == "64"), None)
     if case is None or not (build / f"bin/bench_client-{lane}").exists():
         return []
@@ -65,8 +66,8 @@ def peak_bytes(worker: Worker, case: Case, folder: str) -> int:
 
 
 def memory(build: Path, lane: str) -> dict[str, int]:
-    """The most memory of a process that runs one Select, with Maskwise and with oneDNN alone: the
-    least of some processes each."""
+    """The peak memory of a process that runs one Select, with Maskwise and with oneDNN alone: each
+    the minimum of several processes."""
     case = next(row for row in shape_table() if row.name == "29a")
     with data_folder() as folder:
         make_data(case, folder)
@@ -78,8 +79,8 @@ def memory(build: Path, lane: str) -> dict[str, int]:
 
 
 def copies(build: Path) -> dict[str, float]:
-    """GB/s of a plain copy by the limit, and by NumPy, so that a weak limit is seen: how many times
-    as long the limit's takes on one thread, too."""
+    """GB/s of a plain copy by the limit and by NumPy, to detect a weak limit. Also the ratio of
+    their times on one thread."""
     data, numpy = Limit(limit(build)), peer("copy")
     try:
         numpy.ask(do="load", case={"bytes": COPY_BYTES})

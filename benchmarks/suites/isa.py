@@ -30,8 +30,8 @@ TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 @dataclass
 class Compared(Row):
-    """Median seconds of a case by each way, and how much longer it took than the way it must not be
-    slower than, and the limit's time over its own: medians of the turns."""
+    """Median seconds of a case by each way, its time relative to the way that it must not be slower
+    than, and the limit's time relative to its own: medians of the turns."""
 
     plan: str = ""  # the times of the first way
     seconds: dict[str, float] = field(default_factory=dict)
@@ -40,13 +40,14 @@ class Compared(Row):
 
 
 def sets_here() -> list[str]:
-    """Widest first. Plain C++ is for machines that have none of them."""
+    """Widest first. Plain C++ only for machines without any."""
     flags = processor_facts().get("flags", "").split()
     return [name for flag, name in CLASSES if flag in flags]
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
-    """Pairs that must not be slower: a set than each lesser one, this build than others."""
+    """Pairs of which the first must not be slower: a set and each lesser one, this build and
+    others."""
     lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
     return [*lesser, *((names[0], other) for other in others)]
 
@@ -129,7 +130,7 @@ def run(
     limit: Limit,
     with_limit: bool,
 ) -> list[Compared]:
-    """Compares slower cases once more; the better of both results counts."""
+    """Compares slower cases once more and uses the better of both results."""
     every = []
     try:
         with data_folder() as folder:

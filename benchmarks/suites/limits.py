@@ -16,7 +16,7 @@ from table import keep, markdown, medians
 from worker import ROOT
 
 RESULTS = ROOT / "build/bench"
-# Every number of queries of the plotted shape; for other shapes, the numbers at which the kernel
+# Every number of queries for the plotted shape; for other shapes, the numbers where the kernel
 # changes.
 FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
 OPTIONS = {
@@ -26,7 +26,7 @@ OPTIONS = {
     "report_aggregates_only": "true",
 }
 Column = tuple[str, str, float]  # its name, the counter and the unit
-# By the first part of a case's name; the other three are cells.
+# By the first part of a case's name; the other three parts are cells.
 TABLES: dict[str, tuple[list[str], list[Column]]] = {
     "kept": (
         ["type", "depth", "threads"],
@@ -53,7 +53,7 @@ def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
 
 
 def cell(counters: dict[str, Any], counter: str, unit: float) -> str:
-    """The peak of some instruction sets is not known."""
+    """-" if the peak of an instruction set is unknown."""
     if counter not in counters:
         return "-"
     value = counters[counter] / unit

@@ -15,10 +15,10 @@ from pathlib import Path
 from cases import cache_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-# The first that the processor has names its class.
+# A processor's class is its first entry here.
 CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"))
 ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON"}
-# Documents and results change with every measurement.
+# Excludes documents and results, which change with every measurement.
 SOURCES = (".", ":!docs", ":!*.md")
 
 

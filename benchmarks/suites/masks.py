@@ -20,7 +20,7 @@ from table import begin_suite, keep, shown
 from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
-ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # from one to another, of numbers around 1
+ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # largest difference between forms, for numbers around 1
 HEAD = ["mask", "shape", "kept", "type", "Maskwise, rules", "Maskwise, array"]
 HEAD += ["Maskwise, prepared", "SDPA", "FlexAttention", "vLLM", "zentorch"]
 HEAD += ["times the fastest other's speed"]
@@ -47,7 +47,7 @@ class MaskPeer(Peer):
 
 
 def faults(answers: dict[str, str], dtype: str) -> list[str]:
-    """Against the first, which is Maskwise's."""
+    """Compares all answers with the first, which is Maskwise's."""
     read = {form: np.fromfile(file, np.float32) for form, file in answers.items()}
     first = next(iter(read.values()))
     apart = {form: float(np.abs(one - first).max()) for form, one in read.items()}

@@ -16,7 +16,7 @@ from results import Row, complete, make_row
 from ways import Limit
 from worker import ROOT, Died, Worker
 
-SLOW_SECONDS = 0.1  # a call slower than this is measured three times, not in every turn
+SLOW_SECONDS = 0.1  # a slower call is measured three times, not in every turn
 
 
 @dataclass
@@ -24,10 +24,10 @@ class Effort:
     """How long a case is measured."""
 
     turns: int = 3
-    pairs: int = 2  # samples of Maskwise and the limit, one right after the other, in each turn
-    samples: int = 4  # samples of one implementation in each turn or pair
-    seconds: float = 0.015  # about, for them
-    repeats_slow: bool = False  # even if a call takes longer than SLOW_SECONDS
+    pairs: int = 2  # pairs of samples, Maskwise's and the limit's, per turn
+    samples: int = 4  # samples of one implementation per turn or pair
+    seconds: float = 0.015  # approximate seconds for these samples
+    repeats_slow: bool = False  # also if a call takes longer than SLOW_SECONDS
 
 
 @dataclass
@@ -48,14 +48,14 @@ class Taken:
 
 @contextmanager
 def data_folder() -> Iterator[str]:
-    """In memory if the system offers it, since disks are not measured."""
+    """A folder in memory if the system offers it, because disks are not measured."""
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
         yield folder
 
 
 def make_data(case: Case, folder: str) -> tuple[int, int]:
-    """NumPy is loaded here: not all that import this have it."""
+    """Imports NumPy here, because not every caller has it."""
     from select_data import make
 
     return make(case, folder)
@@ -106,27 +106,26 @@ class Bench:
         return rows
 
     def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
-        """Cases that were slow with the row's own mask are not measured again with four other
-        masks.
-        """
+        """Cases that were slow with their default mask are not measured with the four other
+        masks."""
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
     def load_all(self, workers: list[Worker], request: dict[str, Any]) -> dict[str, Taken]:
-        """At the same time: nothing is timed yet."""
+        """Loads in parallel, because nothing is timed yet."""
         with ThreadPoolExecutor(len(workers)) as pool:
             taken = pool.map(lambda worker: self.load(worker, request), workers)
             return dict(zip((worker.impl for worker in workers), taken, strict=True))
 
     def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
-        """Every implementation's answer is compared before it is timed."""
+        """Compares the answer of every implementation before it is timed."""
         taken = Taken({form: [] for form in self.about[worker.impl].get("forms", [""])})
         try:
             answer = worker.ask(do="load", case=request)
         except (Died, RuntimeError) as error:
             taken.failure = str(error)
             return taken
-        if "plan" in answer:  # the engine's alone
+        if "plan" in answer:  # only the engine reports it
             self.plan = answer["plan"]
         taken.failure = answer.get("reason", "")
         if answer["state"] == "wrong":
@@ -161,7 +160,7 @@ class Bench:
         return samples
 
     def take_pair(self, own: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
-        """The limit's time over Maskwise's, measured right after each other."""
+        """Ratios of the limit's time to Maskwise's, measured right after each other."""
         mine = self.take(self.own, own, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:

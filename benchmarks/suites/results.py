@@ -9,7 +9,7 @@ from typing import Any
 
 from cases import Case
 
-# The implementations of Select, as tables and pictures call them.
+# The implementations of Select, with their names in tables and pictures.
 NAMES = {
     "maskwise": "Maskwise",
     "onednn": "oneDNN alone",
@@ -23,8 +23,8 @@ NAMES = {
 @dataclass
 class Row:
     """One implementation on one case. Without times, it refused the case, crashed or gave a wrong
-    result; `version` then says which, after a colon. A result above the limit is measured twice
-    more at the end of its suite; `again` has those shares."""
+    result; `version` then says which, after a colon. If a result exceeds the limit, it is measured
+    twice more at the end of its suite; `again` has those shares."""
 
     suite: str
     case: str
@@ -81,7 +81,7 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
 
 
 def four_digits(value: float) -> float:
-    """Three significant digits: the fraction of a slow implementation begins with many zeros."""
+    """Significant digits, not decimals, because a slow implementation's share may be tiny."""
     return float(f"{value:.4g}")
 
 
@@ -106,7 +106,7 @@ def load(path: Path) -> list[Row]:
 
 
 def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
-    """Replaces the suite's rows in the file; returns all that it then holds."""
+    """Replaces the suite's rows in the file and returns the file's new content."""
     every = [row for row in load(path) if row.suite != suite] + rows
     partial = path.with_suffix(".partial")
     partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in every) + "\n]\n")
@@ -123,7 +123,7 @@ def by_case(rows: list[Row]) -> list[Rows]:
 
 
 def state_of(row: Row | None) -> str:
-    """Measured; refused, wrong or died instead of that; skipped, because it takes long."""
+    """Measured; or refused, wrong or died; or skipped, because the case takes long."""
     if row is None:
         return "skipped"
     if row.seconds_median is not None:

@@ -9,10 +9,10 @@ import numpy as np
 from cases import WIDTH, Case, Operand, expand
 
 LINE = 64
-UNTOUCHED = 0x5A  # every byte between dst's elements, before a call and in the answer
-# The bits of an element that are random, and those that are set. Floating point: signs and
-# mantissas are random, magnitudes in [1, 2), so that an implementation that computes with them can
-# be right. i64 has values of 31 bits: OpenVINO cuts longer ones off.
+UNTOUCHED = 0x5A  # fills the gaps between dst's elements, before a call and in the answer
+# Random bits and set bits of an element. For floats, signs and mantissas are random and magnitudes
+# are in [1, 2), so that an implementation that computes with them can be right. i64 has values of
+# 31 bits, because OpenVINO truncates longer ones.
 BITS = {
     "f32": (0x807FFFFF, 0x3F800000),
     "bf16": (0x807F, 0x3F80),
@@ -28,8 +28,8 @@ def runs(random: np.random.Generator, count: int) -> Any:
 
 
 def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
-    """A mask of the shape. Rows and columns are its last two dimensions; a matrix is one index of
-    the others. `random:p` is true with probability p."""
+    """A mask of the shape. Rows and columns are its last two dimensions; each index of the others
+    is a matrix. `random:p` is true with probability p."""
     random, whole = np.random.default_rng(seed), shape or (1,)
     kind, _, share = kind.partition(":")
     rows, columns = (1, *whole)[-2:]
@@ -39,7 +39,7 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
     rules: dict[str, Callable[[], Any]] = {
         "random": lambda: random.random(whole, np.float32) < float(share or 0.5),
         "padding": lambda: column < random.integers(columns // 4, columns + 1, matrices),
-        "causal": lambda: column <= row + columns - rows,  # later rows are masked
+        "causal": lambda: column <= row + columns - rows,  # the rows are the last ones
         "banded": lambda: abs(column - row) < 8,
         "runs": lambda: runs(random, math.prod(whole)).reshape(whole),
         "one_row": lambda: first == first.size // 2,
@@ -50,7 +50,7 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
 
 
 def view(data: Any, operand: Operand, width: int = 0) -> Any:
-    """Elements that are `width` bytes apart if their stride is 1."""
+    """A view of elements that are `width` bytes apart at stride 1."""
     strides = [stride * (width or data.itemsize) for stride in operand.strides]
     return np.lib.stride_tricks.as_strided(data, operand.dims, strides)
 
@@ -70,9 +70,9 @@ def line_bytes(operand: Operand, width: int, touched: Any) -> int:
 
 
 def make(case: Case, folder: str) -> tuple[int, int]:
-    """Writes cond, src_0, src_1 and the answer, each as many bytes as the operand spans. The bytes
-    to read and to write at least: whole cache lines, of the sources only those that hold an element
-    that the mask selects."""
+    """Writes cond, src_0, src_1 and the answer, each with the bytes that the operand spans. Returns
+    the least bytes to read and to write: whole cache lines; of the sources, only lines with a
+    selected element."""
     width, shape = WIDTH[case.dtype], case.dst.dims
     cond = np.zeros(case.cond.span(), bool)
     view(cond, case.cond)[...] = mask_of(case.mask, case.cond.dims, case.seed)

@@ -34,9 +34,7 @@ def markdown(head: list[str], rows: Iterable[list[str]] = ()) -> str:
 
 
 def begin_suite(suite: str, description: str | None, things: str) -> str:
-    """Prints the machine's facts. Returns the part of names that --only asks for; results of a part
-    are not kept.
-    """
+    """Prints the machine's facts. Returns the argument --only; partial results are not kept."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
     help_text = f"measure only {things} with this in their name, and keep nothing"
     parser.add_argument("--only", default="", help=help_text)
@@ -46,7 +44,7 @@ def begin_suite(suite: str, description: str | None, things: str) -> str:
 
 
 def shown(head: list[str], rows: Iterable[list[str]]) -> list[list[str]]:
-    """The rows, each printed when it is there."""
+    """Prints each row as soon as it is available; returns all rows."""
     print(markdown(head))
     kept = []
     for row in rows:
@@ -63,7 +61,7 @@ def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[lis
 
 
 def medians(left: str) -> dict[str, dict[str, Any]]:
-    """Google Benchmark's aggregates of repetitions, by case, in the order of the program."""
+    """Google Benchmark's aggregates of repetitions, by case, in the program's order."""
     entries = json.loads(left)["benchmarks"]
     medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
     medians.sort(key=lambda entry: entry["family_index"])
@@ -75,7 +73,7 @@ PYTHON_HEAD += ["with `out=`", "times faster"]
 
 
 def python_row(case: str, numpy: float, copies: float, new: float, out: float) -> list[str]:
-    """Seconds a call. The faster of NumPy's forms is what Maskwise is compared with."""
+    """Seconds per call. Maskwise is compared with the faster of NumPy's forms."""
     best = min(numpy, copies)
     form = "where" if best == numpy else "copyto"
     cells = [case, time_text(numpy), f"{time_text(best)} ({form})"]
@@ -85,7 +83,7 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
 
 
 def head(others: list[str]) -> list[str]:
-    """`others`: the implementations that a line compares with, in times as long."""
+    """`others`: implementations to compare with; a line has their relative times."""
     names = [name.removeprefix("onednn ") for name in others]
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 

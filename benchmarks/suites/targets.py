@@ -1,4 +1,4 @@
-"""The numbers to reach, each next to what was measured."""
+"""The targets, each with the measured value."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ from table import markdown
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
 MEMORY_BYTES = 8 << 20
-ABOVE = 1.1  # share of the limit: some way to move the bytes is faster than all of the limit's
+ABOVE = 1.1  # share of the limit: some way to move the bytes is faster than the limit's
 
 HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
 
@@ -25,7 +25,7 @@ class Line:
     what: str
     target: str
     measured: str
-    of: str  # how many that is, and how many it is not
+    of: str  # counts: how many cases meet it, how many do not
     holds: bool | None  # None: not measured
 
     def cells(self) -> list[str]:
@@ -47,7 +47,7 @@ class Measured:
         return self.values[len(self.values) // 2][0]
 
     def tail(self) -> float:
-        """p5."""
+        """The 5th percentile."""
         return self.values[len(self.values) // 20][0]
 
     def text(self) -> str:
@@ -67,7 +67,7 @@ def columns(rows: Rows) -> int:
 
 
 def walks_rows(rows: Rows) -> bool:
-    """Every operand is contiguous, a row repeated, or a scalar: nothing to pack."""
+    """Whether every operand is contiguous, a repeated row, or a scalar: nothing to pack."""
     maskwise = rows["maskwise"]
     for text in (maskwise.cond, maskwise.src_0, maskwise.src_1):
         strides = [int(stride) for stride in text.split("@")[1].split("x")] if "@" in text else [1]
@@ -208,12 +208,14 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
 
 
 def is_above(row: Row) -> bool:
-    """Faster than the limit, in a case large enough that the call's overhead does not matter."""
+    """Whether the result exceeds the limit in a case so large that call overhead does not
+    matter."""
     return row.bytes > core_cache_bytes() and (row.limit_fraction or 0.0) > ABOVE
 
 
 def limit_line(every: list[Rows]) -> Line:
-    """A benchmark that is at fault shows it twice in three; the memory's two speeds do not."""
+    """Cases that exceed the limit in two of three measurements: the limit is at fault, not
+    noise."""
     larger = beyond_l2(every)
     measured = [
         (row.limit_fraction, row, name_of(rows))

@@ -16,13 +16,12 @@ class Way:
     number: int
     name: str
     threads: int
-    passes: list[float] = field(default_factory=list)  # the median of each; all ways have as many
+    passes: list[float] = field(default_factory=list)  # the median of each pass
 
 
 def ranked(ways: list[Way]) -> list[Way]:
-    """Fastest first, by the median rank of the passes, because in a pass with slow memory all
-    ways are slow.
-    """
+    """Fastest first, by the median rank over the passes, because a pass with slow memory slows all
+    ways."""
     columns = zip(*(way.passes for way in ways), strict=True)
     middles: list[float] = [statistics.median(seconds) for seconds in columns]
 
@@ -34,8 +33,8 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 
 class Limit:
-    """Every way gets 10 ms in all, in passes over all of them. The best are measured again in every
-    turn, as warm as the implementations, and ranked by all that was measured of them so far."""
+    """Each way runs 10 ms in all, in passes over all ways. Each turn measures the best again, as
+    warm as the implementations, and ranks them by all their measurements."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -43,7 +42,8 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways to move this many bytes. `threads` restricts them to that thread count."""
+        """Ranks the ways to move this many bytes. `threads` selects the ways with that thread
+        count."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 

@@ -15,12 +15,13 @@ PEERS = ("onnxruntime", "openvino", "numpy", "numexpr")
 
 
 class Died(Exception):
-    """The process ended instead of answering."""
+    """Raised if the process ended instead of answering."""
 
 
 class Worker:
-    """A process that answers JSON by JSON; one that died is started again at the next request. One
-    whose threads spin `rests` between its answers: they would take the processors of others."""
+    """A process that answers line by line in JSON. If it died, the next request starts it again.
+    `rests`: it is stopped between requests, because its threads spin and would take processors from
+    others."""
 
     def __init__(
         self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False
@@ -51,7 +52,7 @@ class Worker:
         return self.process
 
     def answer_of(self, request: str, begin: str = "") -> dict[str, Any]:
-        """The rest of the line with this prefix."""
+        """The rest of the line that begins with this prefix."""
         process = self.process or self.start()
         assert process.stdin and process.stdout
         line = None
@@ -107,8 +108,8 @@ def openmp_lanes(described: str) -> list[str]:
 
 
 def onednn_alone(build: Path, lane: str) -> list[Worker]:
-    """The lane's oneDNN, and the newest native one, which has no SYCL between the call and its
-    work. OpenMP's wait policy is the user's choice, so both policies are measured."""
+    """The lane's oneDNN, and the newest native one, which has no SYCL between call and work.
+    OpenMP's wait policy is the user's choice, so both policies are measured."""
     describe = [str(ROOT / "scripts/lane"), "--describe"]
     openmp = openmp_lanes(subprocess.check_output(describe, text=True))
     built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
@@ -123,7 +124,7 @@ def onednn_alone(build: Path, lane: str) -> list[Worker]:
 
 
 def engine(build: Path, impl: str = "maskwise", **environment: str) -> Worker:
-    """Maskwise by its own functions, without oneDNN."""
+    """Maskwise by its engine, without oneDNN."""
     return Worker(impl, [str(build / "bin/bench_client-engine")], environment)
 
 
