@@ -30,7 +30,7 @@ NEAR = result("PASSED", used=0.9)
         (result("FAILED"), WRONG, False),
         (ABORTED, ABORTED, False),
         (ABORTED, WRONG, False),
-        (PASSED, ABORTED, False),
+        (PASSED, ABORTED, True),
         (NEAR, PASSED, False),
         (NEAR, NEAR, True),
     ],
