@@ -41,7 +41,7 @@ def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
 
     forms = {
         "sdpa": form("sdpa"),
-        "maskwise": form(model.own, inputs=model.own_inputs(length, dtype)),
+        "maskwise": form(model.attention, inputs=model.own_inputs(length, dtype)),
     }
     if model.batch * length <= LONGEST_EAGER and not model.compiles:
         forms["eager"] = form("eager")

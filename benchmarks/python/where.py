@@ -126,7 +126,10 @@ def main() -> None:
     keep(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
     sizes = [bytes_a_second(400 << 10), bytes_a_second(256 << 20)]
     rates = [
-        [f"{8 * np.dtype(dtype).itemsize} bits", *(f"{of[dtype] / 1e9:.0f} GB/s" for of in sizes)]
+        [
+            f"{8 * np.dtype(dtype).itemsize} bits",
+            *(f"{size[dtype] / 1e9:.0f} GB/s" for size in sizes),
+        ]
         for dtype in WIDTHS
     ]
     print("", markdown(["width", "400 KB", "256 MB"], rates), sep="\n")

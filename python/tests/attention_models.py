@@ -302,11 +302,11 @@ def spoil_shape(random: np.random.Generator, array: Array) -> Array:
     way = int(random.integers(4))
     if way == 0 or not shape:
         return array[None]
-    at = int(random.integers(len(shape)))
+    dimension = int(random.integers(len(shape)))
     if way == 1:
-        del shape[at]
+        del shape[dimension]
     else:
-        shape[at] = max(0, shape[at] + int(random.choice([-1, 1, -1000])))
+        shape[dimension] = max(0, shape[dimension] + int(random.choice([-1, 1, -1000])))
     return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
 
 

@@ -56,7 +56,7 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
 
 
 def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False) -> list[Node]:
-    """The steps over the row, a Softmax, and what makes 0 of its NaN."""
+    """The steps over the row, a Softmax, and the operators that replace its NaN by 0."""
     nodes = []
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
     for name, (before, after) in zip(names, itertools.pairwise(links), strict=True):
@@ -111,13 +111,13 @@ def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
     """A model in which a Reshape computes this value, whose shape the model declares."""
-    given = {one: array for one, array in feeds.items() if one != name}
-    given |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
+    inputs = {one: array for one, array in feeds.items() if one != name}
+    inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
     opened: dict[str, Shape | None] = {"whole": None, "shape": ["n"]}
     says = {name: {**feeds, **constants}[name].shape}
     first = op("Reshape", "whole", "shape", name)
-    return make_model([first, *nodes], given, F32, others, shapes=opened, opset=opset, says=says)
+    return make_model([first, *nodes], inputs, F32, others, shapes=opened, opset=opset, says=says)
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
@@ -125,8 +125,8 @@ def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> A
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
-    found = [line[3] for line in lines if line[1] == "claim" and not line[3].startswith("Where")]
-    assert found == list(claims), lines
+    claimed = [line[3] for line in lines if line[1] == "claim" and not line[3].startswith("Where")]
+    assert claimed == list(claims), lines
     return session
 
 
@@ -234,8 +234,8 @@ def checked(
     definition.
     """
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
-    made = make_model(nodes, feeds, element, constants, **model)
-    session = fused_session(made, capfd, *claims, threads=threads)
+    result = make_model(nodes, feeds, element, constants, **model)
+    session = fused_session(result, capfd, *claims, threads=threads)
     check(session, nodes, feeds, constants, element)
     return session
 

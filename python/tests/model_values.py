@@ -171,8 +171,8 @@ class Evaluator:
             return shape[-1 if axis is None else axis]
         return math.prod(shape[1 if axis is None else axis :])
 
-    def subgraph(self, graph: Any, given: Iterable[Pair], values: Values) -> list[Pair]:
-        inner = {**values, **dict(zip((one.name for one in graph.input), given, strict=True))}
+    def subgraph(self, graph: Any, arguments: Iterable[Pair], values: Values) -> list[Pair]:
+        inner = {**values, **dict(zip((one.name for one in graph.input), arguments, strict=True))}
         self.run(graph.node, inner)
         return [inner[one.name] for one in graph.output]
 
@@ -194,8 +194,8 @@ class Evaluator:
     ) -> list[Pair]:
         """For one state and one input."""
         state, rows = inputs
-        made = []
+        results = []
         for exact, shaken in zip(*rows, strict=True):
             state, row = self.subgraph(body, [state, (exact, shaken)], values)
-            made.append(row)
-        return [state, tuple(np.stack(side) for side in zip(*made, strict=True))]
+            results.append(row)
+        return [state, tuple(np.stack(side) for side in zip(*results, strict=True))]

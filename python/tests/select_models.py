@@ -39,7 +39,7 @@ def select_model(
     broadcast: str = "numpy",
     then: Callable[[Node], Node] = lambda select: select,
 ) -> ov.Model:
-    """A Select of three parameters, named select; `then` is what reads it."""
+    """A Select of three parameters, named select; `then` builds its consumer."""
     kinds = (ov.Type.boolean, element, element)
     inputs = [
         ops.parameter(shape, kind, name=name)

@@ -52,11 +52,11 @@ def narrowed(draw: st.DrawFn, shape: Shape) -> Shape:
     return some[draw(st.integers(0, len(some))) :]
 
 
-def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, own: Any) -> Array:
+def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, element: Any) -> Array:
     kept = random.random(shape) < draw(st.sampled_from([0.0, 0.1, 0.5, 0.95]))
     if draw(st.booleans()):
         return np.asarray(kept)
-    dtype = draw(st.sampled_from([np.dtype("f"), own]))
+    dtype = draw(st.sampled_from([np.dtype("f"), element]))
     return np.where(kept, random.standard_normal(shape), -np.inf).astype(dtype)
 
 
@@ -71,8 +71,8 @@ def calls(draw: st.DrawFn) -> tuple[list[Array], dict[str, Any]]:
     gqa = draw(st.booleans())
     if gqa:
         heads = draw(st.sampled_from([1, 2, 6]))
-        own = [draw(st.sampled_from([1, heads // 2 or 1, heads])) for _ in range(2)]
-        outer = [(*shape, count) for shape, count in zip(outer, (heads, *own), strict=True)]
+        kv_heads = [draw(st.sampled_from([1, heads // 2 or 1, heads])) for _ in range(2)]
+        outer = [(*shape, count) for shape, count in zip(outer, (heads, *kv_heads), strict=True)]
     extent = st.one_of(st.integers(0, 9), st.integers(0, 140))
     rows, keys, depth, columns = (draw(extent) for _ in range(4))
     matrices = [(rows, depth), (keys, depth), (keys, columns)]

@@ -172,14 +172,14 @@ def test_what_its_library_refuses_is_refused_in_its_words() -> None:
 class Once:
     """Gives the same capsule again, which may be taken once, or something else."""
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        return self.given
+        return self.tensor
 
 
 def test_what_is_no_unused_tensor_is_refused() -> None:
@@ -192,10 +192,10 @@ def test_what_is_no_unused_tensor_is_refused() -> None:
             maskwise._core.view(foreign)
 
 
-@pytest.mark.parametrize("given", [5, None, np.arange(3.0).__dlpack__])
-def test_an_out_of_no_tensor_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("argument", [5, None, np.arange(3.0).__dlpack__])
+def test_an_out_of_no_tensor_is_refused(argument: Any) -> None:
     with pytest.raises(TypeError, match="out is a Once that NumPy does not take"):
-        maskwise.where(c, 1.0, 0.0, out=Once(given))
+        maskwise.where(c, 1.0, 0.0, out=Once(argument))
 
 
 class Deviceless:
@@ -215,7 +215,7 @@ class Negated:
         return (1, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("its memory is not what it means")
+        raise AssertionError("its memory does not hold its values")
 
     def is_neg(self) -> bool:
         return True

@@ -40,8 +40,8 @@ def own_cases() -> list[TestCase]:
 def node_of(case: TestCase) -> tuple[Operands, Attributes, list[str]]:
     node = case.model.graph.node[0]
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    given = iter(case.data_sets[0][0])
-    operands = {name: next(given) for name in filter(None, node.input)}
+    arrays = iter(case.data_sets[0][0])
+    operands = {name: next(arrays) for name in filter(None, node.input)}
     return operands, attributes, list(node.output)
 
 
@@ -90,8 +90,8 @@ def run_node(operands: Operands, attributes: Attributes, outputs: list[str]) -> 
     y = maskwise.attention(q, k, v, mask, is_causal=is_causal, scale=scale, enable_gqa=True)
     if is_flat:
         y = y.swapaxes(1, 2).reshape(*operands["Q"].shape[:2], -1)
-    made = {"Y": y, "present_key": k, "present_value": v}
-    return [made[name] for name in outputs]
+    results = {"Y": y, "present_key": k, "present_value": v}
+    return [results[name] for name in outputs]
 
 
 CASES = own_cases()

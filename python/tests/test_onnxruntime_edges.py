@@ -1,4 +1,4 @@
-"""Valid models at the edges of ONNX: what ONNX Runtime alone loads and runs, it does with Maskwise.
+"""Valid models at the edges of ONNX: if ONNX Runtime alone runs one, it runs with Maskwise, too.
 
 Attributes, values without a reader or without a name, shapes that the model is wrong about.
 """
@@ -53,7 +53,7 @@ def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None
     """Results of ONNX Runtime with and without Maskwise; nothing if the session cannot be
     created.
     """
-    made = []
+    outcomes = []
     for make in (
         lambda: stock_session(model),
         lambda: session_of(model, is_claimed=False),
@@ -61,10 +61,10 @@ def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None
         try:
             session = make()
         except Exception:
-            made.append(None)
+            outcomes.append(None)
             continue
-        made.append(outcome(session, feeds))
-    return made[0], made[1]
+        outcomes.append(outcome(session, feeds))
+    return outcomes[0], outcomes[1]
 
 
 def assert_alike(model: bytes, feeds: Feeds) -> None:
@@ -98,7 +98,7 @@ def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     assert_alike(model, ROW_FEEDS)
 
 
-# Functions of a model with operators' names: the number of their inputs, and what they compute.
+# Functions of a model with operators' names: domain name, number of inputs, and nodes.
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
@@ -218,8 +218,8 @@ def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: 
     model = reshaped(nodes, feeds, constants, "x", opset)
     session = fused_session(model, capfd, "rows f32 3 nodes")
     whole = normal(np.random.default_rng(5), shape)
-    given = {"whole": whole, "shape": np.array(shape, np.int64), "bias": feeds["bias"]}
-    got = outcome(session, given)
+    inputs = {"whole": whole, "shape": np.array(shape, np.int64), "bias": feeds["bias"]}
+    got = outcome(session, inputs)
     if len(shape) == 2 or (axis < 0 and shape):
         assert got is not None
         assert_close(got[0], expected(nodes, {**feeds, "x": whole}, constants)["o"], F32)

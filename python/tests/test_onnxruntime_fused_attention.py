@@ -264,14 +264,14 @@ def test_a_model_that_is_wrong_about_a_shape(
     feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)))
     whole = {**feeds, **constants}[name]
     session = session_of(reshaped(nodes, feeds, constants, name), is_claimed=False)
-    given = {one: array for one, array in feeds.items() if one != name}
-    given |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
+    inputs = {one: array for one, array in feeds.items() if one != name}
+    inputs |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
     if is_right:
         now = {**feeds, **constants, name: np.resize(whole, shape)}
-        assert_close(session.run(None, given)[0], expected(nodes, now, {})["o"], F32)
+        assert_close(session.run(None, inputs)[0], expected(nodes, now, {})["o"], F32)
         return
     with pytest.raises(Exception, match=r"softmax: \{"):
-        session.run(None, given)
+        session.run(None, inputs)
 
 
 def test_sessions_and_threads_at_once() -> None:

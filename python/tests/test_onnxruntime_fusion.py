@@ -318,8 +318,8 @@ def test_an_optimized_model_needs_no_fusion(tmp_path: Any) -> None:
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))
     model = make_model(nodes, feeds, F32, used(nodes, constants_of(F32)))
     for fuse in "10":
-        given = options(maskwise_fuse=fuse)
-        given.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+        session_options = options(maskwise_fuse=fuse)
+        session_options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
         fails = pytest.raises(Exception, match="compiled nodes") if fuse == "1" else nullcontext()
         with fails:
-            maskwise.onnxruntime.session(model, given)
+            maskwise.onnxruntime.session(model, session_options)

@@ -69,7 +69,7 @@ def bits(tensor: Any) -> bytes:
 
 
 def outcome(compute: Callable[[], Any]) -> Any:
-    """What a caller sees of a result, or of an error."""
+    """All that a caller sees: the result's properties, or the error and warnings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -189,11 +189,11 @@ def is_same_graph(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> b
     """oneDNN adds attributes that have defaults; partitions merged by Maskwise have other ids."""
     if len(ours) != len(theirs):
         return False
-    for own, other in zip(ours, theirs, strict=True):
-        attributes = {n: v for n, v in own["attrs"].items() if n not in ("backend", "partition_id")}
+    for op, other in zip(ours, theirs, strict=True):
+        attributes = {n: v for n, v in op["attrs"].items() if n not in ("backend", "partition_id")}
         if attributes != {name: other["attrs"].get(name) for name in attributes}:
             return False
-        if any(own[part] != other[part] for part in ("id", "name", "kind", "inputs", "outputs")):
+        if any(op[part] != other[part] for part in ("id", "name", "kind", "inputs", "outputs")):
             return False
     return True
 

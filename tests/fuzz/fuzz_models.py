@@ -40,7 +40,7 @@ from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models per child
 SECONDS = 600  # of a batch, before it hangs
-SLACK = 64  # times what one displaced rounding makes
+SLACK = 64  # times the effect of one displaced rounding
 COMPILATIONS = 6  # of OpenVINO alone, before it is held to differ from itself
 DRAWS = 16  # of displaced roundings, before two results are held to differ
 Run = Callable[[], list[Array]]
@@ -99,14 +99,14 @@ def drawn_again(case: Case) -> Iterator[Values]:
     """All values of the model, with its roundings displaced in other ways."""
     model = onnx.load_from_string(case.model)
     constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
-    given = {
+    arguments = {
         name: (array.astype(float) if array.dtype.kind == "f" else array,) * 2
         for name, array in {**constants, **case.feeds}.items()
     }
     for seed in range(DRAWS):
         random = np.random.default_rng(seed)
         evaluator = Evaluator(model.opset_import[0].version, case.element, random)
-        values: Values = dict(given)
+        values: Values = dict(arguments)
         for node in model.graph.node:
             with suppress(*NOT_RUN):
                 evaluator.run([node], values)
@@ -236,7 +236,7 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Why Maskwise may refuse what runs alone: alone it is refused in one of these forms."""
+        """Why Maskwise may refuse a model that runs alone: one of these forms is refused alone."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),
@@ -362,8 +362,8 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
     """The verdict of each model that was begun. The last has none if the process ended."""
     with tempfile.NamedTemporaryFile("r") as output:
-        given = (host, first, count, is_alone, output.name)
-        process = multiprocessing.get_context("fork").Process(target=run_child, args=given)
+        arguments = (host, first, count, is_alone, output.name)
+        process = multiprocessing.get_context("fork").Process(target=run_child, args=arguments)
         process.start()
         process.join(SECONDS)
         status = process.exitcode
