@@ -30,20 +30,20 @@ def is_own(name: str) -> bool:
 class Theme:
     text: str
     faint: str
-    maskwise: str
+    own: str
     other: str
 
     def name_style(self, name: str) -> dict[str, str]:
-        weight, colour = ("bold", self.maskwise) if is_own(name) else ("normal", self.text)
+        weight, colour = ("bold", self.own) if is_own(name) else ("normal", self.text)
         return {"color": colour, "fontweight": weight, "va": "center"}
 
     def mark(self, name: str) -> str:
-        return self.maskwise if is_own(name) else self.other
+        return self.own if is_own(name) else self.other
 
 
 THEMES = {
-    "light": Theme(text="#1f2328", faint="#d0d7de", maskwise="#0b7a55", other="#6e7781"),
-    "dark": Theme(text="#e6edf3", faint="#3d444d", maskwise="#3fd19c", other="#9198a1"),
+    "light": Theme(text="#1f2328", faint="#d0d7de", own="#0b7a55", other="#6e7781"),
+    "dark": Theme(text="#e6edf3", faint="#3d444d", own="#3fd19c", other="#9198a1"),
 }
 
 

@@ -1,7 +1,7 @@
-"""Attention with the masks of scripts/bench masks, by Maskwise, SDPA and FlexAttention alternately,
-on torch tensors and torch's threads, in one process.
+"""Measures attention with the masks of scripts/bench masks. Maskwise, SDPA and FlexAttention take
+turns in one process, on torch tensors and torch's threads.
 
-If all threads take part and the run is complete, it writes the table of scripts/bench masks.
+A complete run on all threads writes the table of scripts/bench masks.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Attention forward and backward under masks of models, by SDPA and by Maskwise alternately in one
-process on torch's threads, and training steps of ModernBERT-base with 6 layers.
+"""Measures attention forward and backward with masks of models, and training steps of
+ModernBERT-base with 6 layers. SDPA and Maskwise take turns in one process on torch's threads.
 
-Started by scripts/bench gradients, which has everything installed and built.
+Started by scripts/bench gradients, which installs and builds everything.
 """
 
 import statistics

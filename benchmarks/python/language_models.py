@@ -1,7 +1,7 @@
-"""Whole models of transformers, with published widths and few layers, with each attention
-alternately in one process, on torch's threads.
+"""Measures whole models of transformers, with published widths and few layers. Their attention
+implementations take turns in one process on torch's threads.
 
-Started by scripts/bench transformers, which has everything installed and built.
+Started by scripts/bench transformers, which installs and builds everything.
 """
 
 import statistics

@@ -1,9 +1,9 @@
-"""maskwise.where and NumPy alternately in one process, in two tables. For a new array,
-NumPy's time is that of numpy.where. For an existing array, it is the faster of numpy.where and two
-copies. Huge pages are as NumPy sets them.
+"""Measures maskwise.where and NumPy in turns in one process. Prints two tables: times of cases, and
+rates by element width. For a new array, NumPy's time is that of numpy.where. For an existing array,
+it is the faster of numpy.where and two copies. NumPy's setting of huge pages stays.
 
-Started by `scripts/bench python`, which has the package built. build/bench/python.json keeps the
-first.
+Started by `scripts/bench python`, which builds the package. build/bench/python.json keeps the first
+table.
 """
 
 import statistics

@@ -28,8 +28,8 @@ namespace op = ov::op;
 // The plugin copies a boolean model input to u8; Maskwise does not. The saving shows unless the
 // result is larger by more than this factor.
 constexpr std::size_t max_dst_per_cond = 16;
-// A condition smaller than the result by this factor costs next to nothing, no matter what computes
-// it.
+// A condition smaller than the result by this factor costs next to nothing, whichever operator
+// computes it.
 constexpr std::size_t small_cond_factor = 8;
 
 template <class... operators>

@@ -1,6 +1,6 @@
 """Packed documents in one sequence, from transformers' cu_seq_lens."""
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

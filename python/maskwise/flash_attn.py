@@ -11,7 +11,7 @@ embeddings raise NotImplementedError.
     maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
 """
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
