@@ -243,7 +243,7 @@ def limit_line(every: list[Rows]) -> Line:
     holds = not twice if measured else None
     count_text = Measured([], states).text()
     return Line(
-        "nobody is faster than the limit in two of three", f"{ABOVE}", text, count_text, holds
+        "faster than the limit in two of three measurements", f"{ABOVE}", text, count_text, holds
     )
 
 

@@ -130,7 +130,7 @@ def unmasked(values: Any, mask: Any) -> Any:
 
 
 def apart(actual: list[Any], expected: list[Any], mask: Any) -> str:
-    """Where results differ, among rows that the mask keeps."""
+    """The first difference of the results in rows that the mask keeps."""
     if [one.shape for one in actual] != [one.shape for one in expected]:
         return f"shapes {[tuple(one.shape) for one in actual]}"
     for value, other in zip(actual, expected, strict=True):

@@ -1,7 +1,7 @@
 """Values of a model's graph in 64 bits: exact, and again with every rounding displaced.
 
-What both differ by bounds what two right runs of the model may differ by, and where they do not
-differ, no two runs may.
+The difference of the two bounds the difference of two correct runs of the model. Where it is zero,
+correct runs are equal.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def test_an_out_of_no_tensor_is_refused(argument: Any) -> None:
 
 class Deviceless:
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("nobody knows where its memory lies")
+        raise AssertionError("it has no device, so its memory cannot be read")
 
 
 def test_memory_of_no_place_is_no_array() -> None:

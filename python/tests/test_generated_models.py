@@ -64,8 +64,8 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
 
 
 def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
-    """Of two large scores a unit decides the weights. Where one draw displaces both alike, another
-    does not.
+    """One unit in the last place of two large scores decides the weights. One draw may displace
+    both alike; another does not.
     """
     nodes = [op("MatMul", "x", "keys", "scores"), op("Softmax", "scores", "weights", axis=-1)]
     nodes += [op("MatMul", "weights", "numbers", "y")]

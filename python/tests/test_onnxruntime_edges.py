@@ -88,7 +88,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
+def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
     """ONNX Runtime keeps such nodes. A fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
@@ -133,7 +133,7 @@ def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [masked_fill(), ATTENTION], ids=["product", "transposed"])
-def test_attention_that_nobody_reads(nodes: list[Node], capfd: Any) -> None:
+def test_attention_without_a_reader(nodes: list[Node], capfd: Any) -> None:
     constants = used(nodes, attention_constants())
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
     feeds = attention_feeds(np.random.default_rng(2), *shapes, nodes is ATTENTION)

@@ -302,7 +302,7 @@ def in_use():
     now = info()
     return now.uordblks + now.hblkhd
 def kept(layers, threads, lengths):
-    \"\"\"Bytes that runs of a session of one thread leave, the provider told of so many.\"\"\"
+    \"\"\"Bytes that runs of a one-thread session leave. `threads` is the provider's setting.\"\"\"
     model, feeds = f.layers(layers)
     session_options = w.options(maskwise_threads=str(threads))
     session_options.intra_op_num_threads = 1

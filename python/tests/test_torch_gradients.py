@@ -177,7 +177,7 @@ def test_unlike_heads_are_torchs() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """Of a small ModernBERT that learns one batch of padded words."""
+    """The losses of a small ModernBERT that learns one batch of padded words."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)

@@ -377,10 +377,10 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
-    """Whether the model ends a separate process, and one without Maskwise, too."""
+    """Adds to the verdict whether the model ends a separate process, and one without Maskwise."""
     seed = dead["seed"]
     if run_batch(host, seed, 1)[0]["verdict"] != "died":
-        dead["difference"] += f", only behind those from {first} on"
+        dead["difference"] += f", only after the models from {first} on"
     elif run_batch(host, seed, 1, is_alone=True)[0]["verdict"] == "died":
         dead |= {"verdict": "refused", "difference": None}
 

@@ -215,7 +215,7 @@ class WithoutOnednn(Case):
 
     def test_set_user_id_programs_read_no_variables(self) -> None:
         if os.geteuid() != 0:
-            self.skipTest("only root can make a set-user-id copy and become somebody else")
+            self.skipTest("only root can make a set-user-id copy and change its user")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
             copy = shutil.copy(SETTING.binaries / "graph_only_secure", folder)
