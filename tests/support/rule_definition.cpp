@@ -9,7 +9,7 @@ namespace {
 
 using values = std::vector<std::int64_t>;
 
-std::int64_t of(const values& all, std::int64_t sequence, std::int64_t otherwise) {
+std::int64_t value_of(const values& all, std::int64_t sequence, std::int64_t otherwise) {
     if (all.empty()) return otherwise;
     return all.size() == 1 ? all[0] : all[static_cast<std::size_t>(sequence)];
 }
@@ -28,17 +28,17 @@ values draw_values(generator& random, std::int64_t sequences, std::int64_t least
 
 // Consecutive runs, with gaps, sometimes without rows or keys.
 std::vector<document> draw_documents(generator& random, const rule_shape& shape) {
-    std::vector<document> made;
+    std::vector<document> documents;
     const std::int64_t longest = draw(random, 1, 1 + shape.rows);
     for (std::int64_t row = 0, key = 0; row < shape.rows;) {
         const std::int64_t rows = std::min(shape.rows - row, draw(random, 0, longest) + 1);
         document one{row, one_in(random, 20) ? 0 : rows, key, draw(random, 0, longest)};
         if (one_in(random, 10)) one.first_key = draw(random, 0, shape.keys);
-        made.push_back(one);
+        documents.push_back(one);
         row += rows + (one_in(random, 8) ? 2 : 0);
         key = one.first_key + one.keys;
     }
-    return made;
+    return documents;
 }
 
 std::string text_of(const char* name, const values& all) {
@@ -51,27 +51,29 @@ std::string text_of(const char* name, const values& all) {
 
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key) {
-    const std::int64_t start = of(rules.starts, sequence, 0);
-    const std::int64_t end = std::min(shape.keys, of(rules.lengths, sequence, shape.keys));
+    const std::int64_t start = value_of(rules.starts, sequence, 0);
+    const std::int64_t end = std::min(shape.keys, value_of(rules.lengths, sequence, shape.keys));
     if (key < start || key >= end) return false;
     std::int64_t origin = start;
     std::int64_t position =
-        row + of(rules.offsets, sequence, 0) + (rules.from_end ? end - shape.rows : 0);
+        row + value_of(rules.offsets, sequence, 0) + (rules.from_end ? end - shape.rows : 0);
     if (!rules.documents.empty()) {
         const std::size_t list =
             rules.documents.size() == 1 ? 0 : static_cast<std::size_t>(sequence);
         const auto& documents = rules.documents[list];
-        const auto own = std::ranges::find_if(documents, [&](const document& one) {
+        const auto row_document = std::ranges::find_if(documents, [&](const document& one) {
             return one.first_row <= row && row < one.first_row + one.rows;
         });
-        if (own == documents.end()) return false;
-        if (key < own->first_key || key >= own->first_key + own->keys) return false;
-        origin = own->first_key;
+        if (row_document == documents.end()) return false;
+        if (key < row_document->first_key || key >= row_document->first_key + row_document->keys)
+            return false;
+        origin = row_document->first_key;
         if (rules.in_documents)
-            position = row - own->first_row + own->first_key + of(rules.offsets, sequence, 0) +
-                       (rules.from_end ? own->keys - own->rows : 0);
+            position = row - row_document->first_row + row_document->first_key +
+                       value_of(rules.offsets, sequence, 0) +
+                       (rules.from_end ? row_document->keys - row_document->rows : 0);
     }
-    if (key - origin < of(rules.prefixes, sequence, 0)) return true;
+    if (key - origin < value_of(rules.prefixes, sequence, 0)) return true;
     if (rules.causal && key > position) return false;
     if (rules.chunks) {
         const std::int64_t behind =
