@@ -266,7 +266,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    """By the engine. Gradients of gradients are computed by torch."""
+    """The engine computes the gradients, torch the gradients of gradients."""
     result, statistics, *saved = ctx.saved_tensors
     tensors = iter(saved)
     operands = [

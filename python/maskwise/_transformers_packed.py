@@ -60,7 +60,7 @@ def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor
 def packed_of(
     others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
 ) -> Packed | None:
-    """From a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
+    """Documents from a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
     ends = others.get("cu_seq_lens_q")
     if ends is None:
         return None

@@ -333,7 +333,7 @@ def _attend_lengths(
     window: tuple[int, int],
     with_sums: bool,
 ) -> Any:
-    """For keys padded on the right."""
+    """The mask for keys padded on the right."""
     rows = call.query.shape[1]
     offsets = lengths - rows
     rules = _rules(causal, window, offsets=tuple(offsets.tolist()))

@@ -1,12 +1,12 @@
-"""Every type of model that transformers can build from a small configuration, under "maskwise" and
-"maskwise_flash" next to eager attention.
+"""Compares "maskwise" and "maskwise_flash" with eager attention, for every type of model that
+transformers can build from a small configuration.
 
 usage: every_model.py [--part I N] [TYPE...]
 
 A type agrees if its results are eager attention's, by from_config() and by
 set_attn_implementation(), without padding, with padding on the left and on the right, and if a
-masked word changes nothing. A type that transformers does not let have "sdpa" (flash_attention_2)
-must be refused in its words.
+masked word changes nothing. If transformers does not allow "sdpa" (flash_attention_2) for a type,
+the type must be refused with transformers' text.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ class Case:
     inputs: dict[str, Any]
     mask: Any
     expected: list[Any]
-    of_sdpa: list[Any] | None = None  # where results differ, as in rows without keys
+    of_sdpa: list[Any] | None = None  # if SDPA's results differ, as in rows without keys
     changed: dict[str, Any] | None = None  # with other tokens where the mask is 0
-    is_independent: bool = False  # whether eager attention's results are the same then
+    is_independent: bool = False  # eager attention ignores masked tokens
 
 
 def cases_of(model: Any) -> list[Case]:
-    """By eager attention."""
+    """Cases with inputs and expected results, computed by eager attention."""
     failure: Exception | None = None
     for inputs in candidates(model):
         try:
@@ -187,7 +187,7 @@ def flash_attn_at_hand() -> Iterator[None]:
 
 
 def refusal(kind: str, variant: Variant, name: str) -> str:
-    """The refusal of from_config(), or empty."""
+    """The error text of from_config(), or empty."""
     try:
         with (
             flash_attn_at_hand(),

@@ -35,12 +35,12 @@ class Case:
     model: bytes
     element: int
     feeds: dict[str, Array]
-    outputs: dict[str, Pair | None]  # no extent that only the caller knows
+    outputs: dict[str, Pair | None]  # without extents that only the caller knows
 
 
 class Generator(Builder):
     def by_version(self, op: str, since: int, x: Value, **lists: Sequence[int]) -> Value:
-        """Attributes that are inputs from an opset on."""
+        """Attributes that became inputs with a newer opset."""
         if self.opset < since:
             return self.emit(op, x, **lists)
         return self.emit(op, x, *(self.integers(numbers) for numbers in lists.values()))
@@ -63,7 +63,7 @@ class Generator(Builder):
         return self.emit("Transpose", x, perm=[int(d) for d in drawn])
 
     def step(self, name: str, row: Value) -> Value:
-        """One of a chain's: fused_models.STEPS."""
+        """Adds a step of fused_models.STEPS."""
         op, forms = STEPS[name]
         others: dict[str, Callable[[], Value]] = {
             "": lambda: row,
@@ -209,7 +209,7 @@ class Generator(Builder):
         return self.emit(op, *inputs)
 
     def mask(self, shape: tuple[int, ...]) -> Value:
-        """Jumps are taken of exact values only."""
+        """Functions with jumps get exact values only."""
         kind = self.pick([self.element, I64])
         x = self.broadcast(shape, kind)
         if not x.is_exact:
@@ -284,7 +284,7 @@ class Generator(Builder):
             build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """Mostly values without a reader, some with one, some twice."""
+        """Chooses outputs: mostly values without a reader, some with one, some values twice."""
         read = {name for node in self.nodes for name in node.input}
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced]

@@ -55,7 +55,7 @@ class Builder:
         # values of nodes that NumPy cannot run, and values after them
         self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
-        # How this model is strange.
+        # Unusual properties of this model.
         self.disturbs = self.pick([0, 0, 0.05, 0.15])
         self.twists = self.pick([0, 0, 0, 0, 0, 0, 0.1, 0.2])
         self.declares = [
@@ -103,7 +103,7 @@ class Builder:
         return x.astype(DTYPES[kind])
 
     def add_value(self, array: Array, kind: int, is_constant: bool) -> Value:
-        """As an input, an initializer, or an initializer that is also an input."""
+        """Adds an input, an initializer, or an initializer that is also an input."""
         name = self.fresh("c" if is_constant else "x")
         if is_constant:
             self.constants.append(numpy_helper.from_array(array, name))
@@ -143,7 +143,7 @@ class Builder:
     # Nodes
 
     def emit(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """Raises ValueError where NumPy cannot run it."""
+        """Adds a node. Raises ValueError if NumPy cannot run it."""
         node = helper.make_node(
             op, [one.name if one else "" for one in inputs], [self.fresh("v")], **attributes
         )
@@ -164,7 +164,7 @@ class Builder:
         return int(attributes.get("to", first.kind if first else self.element))
 
     def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
-        """An attribute may get another value, which may be wrong."""
+        """Gives an attribute another value, maybe an invalid one."""
         (pair,) = self.evaluator.outputs(node, self.arrays)
         if not node.attribute or not self.chance(self.twists):
             return node, pair
@@ -179,7 +179,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # Hosts may refuse it, but not because of its shape.
+            # Hosts may refuse the node, but not because of its shape.
             self.unsaid.update(node.input)
             self.said.update(node.output)
             self.unknown.update(node.output)

@@ -34,7 +34,7 @@ def soft_max(x: Array, axis: int = -1) -> Array:
 
 
 def soft_max_behind(x: Array, axis: int = 1) -> Array:
-    """Along all dimensions from the axis on, as before opset 13."""
+    """A Softmax along all dimensions from the axis on, as before opset 13."""
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(axis)
     rows = math.prod(x.shape[: axis % x.ndim if axis < x.ndim else axis])
@@ -192,7 +192,7 @@ class Evaluator:
     def scan(
         self, inputs: list[Any], values: Values, body: Any, num_scan_inputs: int
     ) -> list[Pair]:
-        """For one state and one input."""
+        """Runs a Scan with one state and one input."""
         state, rows = inputs
         results = []
         for exact, shaken in zip(*rows, strict=True):

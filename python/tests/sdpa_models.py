@@ -17,7 +17,7 @@ Node = Any
 
 @dataclass
 class Attention:
-    """One draw."""
+    """One random model."""
 
     batch: int = 2
     heads: int = 3
@@ -25,7 +25,7 @@ class Attention:
     keys: int = 56
     depth: int = 16
     columns: int = 16
-    whole: bool = True  # ScaledDotProductAttention, else its operators
+    whole: bool = True  # the model has ScaledDotProductAttention; else separate operators
     causal: bool = False
     mask: str = "none"  # bool, bias
     mask_shape: tuple[int, ...] = ()

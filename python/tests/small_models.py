@@ -25,7 +25,7 @@ from transformers.models.auto.modeling_auto import (
 MOST_PARAMETERS = 40_000_000
 LENGTH, DECODED = 40, 23
 WORDS = 99
-# The first that fits a number's name is its value.
+# The first pattern that matches a number's name gives its value.
 SIZES = (
     (r"^(hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|emb_dim|width)$", 64),
     (r"^(word_embed_proj_dim|lm_hidden_size|out_hidden_size|hidden_dim|text_embed_dim)$", 64),

@@ -267,7 +267,7 @@ def test_mask_and_boundary_exclude_each_other() -> None:
 )
 def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> None:
     x = np.ones((3, 4), "f")
-    for _ in range(2):  # the second time there might be a plan
+    for _ in range(2):  # a second call may have a cached plan
         with pytest.raises(kind, match=text):
             maskwise.attention(x, x, x, out=out)
     assert not np.asarray(out).any()
@@ -282,7 +282,7 @@ def test_out_that_is_an_operand() -> None:
         with pytest.raises(ValueError, match=f"out, of shape .* shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
         assert (out == 3).all()
-        # A call of the same layouts that shares none.
+        # A call with the same layouts and no shared head.
         maskwise.attention(*operands, out=np.empty_like(x))
         with pytest.raises(ValueError, match=f"shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
@@ -321,7 +321,7 @@ def test_the_gil_is_released() -> None:
 
 
 def test_from_many_threads_at_once() -> None:
-    """With more layouts than plans are kept."""
+    """More layouts than the cache of plans holds."""
     calls = [standard(rows=rows) for rows in range(1, 100)]
     expected = [maskwise.attention(*call) for call in calls]
     wrong: list[int] = []

@@ -67,7 +67,7 @@ def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
 
 
 class OfNoLibrary:
-    """Speaks DLPack from a module that cannot make an array of another."""
+    """Exports DLPack from a module that has no from_dlpack."""
 
     def __init__(self) -> None:
         self.memory = np.arange(3, dtype="f")
@@ -150,7 +150,7 @@ def test_dates_are_no_numbers_to_others() -> None:
 
 @pytest.mark.parametrize("kind", ["U1", "g", [("a", "i4")], []])
 def test_types_that_others_do_not_have(kind: Any) -> None:
-    """A structure without fields has elements of no bytes."""
+    """A structure without fields has elements of 0 bytes."""
     x = np.zeros(3, kind)
     with pytest.raises(TypeError, match="no DLPack type"):
         maskwise.where(jnp.array(c), x, x)
@@ -170,7 +170,7 @@ def test_what_its_library_refuses_is_refused_in_its_words() -> None:
 
 
 class Once:
-    """Gives the same capsule again, which may be taken once, or something else."""
+    """Returns the same capsule each time, though it may be consumed once only, or an object."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor

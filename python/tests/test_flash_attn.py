@@ -100,7 +100,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_sums(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """Only rows without keys have -infinity, whatever scores and values are."""
+    """Only rows without keys have a sum of -infinity, for any scores and values."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)
@@ -137,7 +137,7 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
 
 
 def test_parts_are_merged() -> None:
-    """For a cache of zeros, as in warm-ups, and for keys in two parts."""
+    """Sums for a cache of zeros, as in warm-ups, and for keys in two parts."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale
@@ -184,7 +184,7 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
 
 
 def test_sums_of_tensors_that_want_gradients() -> None:
-    """As in flash_attn: the result has a gradient, the sums have none."""
+    """The result has a gradient, the sums have none, as in flash_attn."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
 
@@ -207,7 +207,7 @@ def test_sums_of_tensors_that_want_gradients() -> None:
 
 
 def test_another_default_device() -> None:
-    """For tensors on the CPU, including helpers of a call."""
+    """Works on CPU tensors, including helper tensors of a call."""
     q, k, v = three(2, 3, 2, 16)
     bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
     table = torch.tensor([[0], [1]])

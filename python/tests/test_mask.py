@@ -28,7 +28,7 @@ def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Parts that say nothing of positions besides their own, combined."""
+    """Combinations of rules that do not define positions for other rules."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 

@@ -28,7 +28,7 @@ Attributes = dict[str, Any]
 
 
 def own_cases() -> list[TestCase]:
-    """Without those that spell the same node out in other operators."""
+    """ONNX's tests, without those that expand the node into other operators."""
     with warnings.catch_warnings():  # share of inputs from other operators' tests
         warnings.simplefilter("ignore")
         # For one operator: pytest could not collect another one's tests later in this process.
@@ -101,7 +101,7 @@ CASES = own_cases()
     "case", [case for case in CASES if reason_against(case) is None], ids=lambda case: case.name
 )
 def test_node(case: TestCase) -> None:
-    """Within ONNX's own tolerance."""
+    """Compares within ONNX's tolerance."""
     expected = case.data_sets[0][1]
     got = run_node(*node_of(case))
     Runner.assert_similar_outputs(expected, got, case.rtol, case.atol)

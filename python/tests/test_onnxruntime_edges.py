@@ -1,6 +1,6 @@
 """Valid models at the edges of ONNX: if ONNX Runtime alone runs one, it runs with Maskwise, too.
 
-Attributes, values without a reader or without a name, shapes that the model is wrong about.
+The edges are attributes, values without a reader or without a name, and wrong shapes in the model.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def test_a_result_that_is_two_outputs(capfd: Any) -> None:
 
 @pytest.mark.parametrize("place", range(4))
 def test_values_without_a_name(place: int) -> None:
-    """A Where without an input or output, and one before a Softmax."""
+    """A Where without an input or output, alone and before a Softmax."""
     names = ["c", "x", "y", "o"]
     names[place] = ""
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
@@ -285,7 +285,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
-    """ONNX Runtime computes in f32 and removes adjacent casts, so a Where there is its own."""
+    """ONNX Runtime computes in f32 and removes adjacent casts, so it keeps a Where there."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
@@ -313,7 +313,7 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
 
 @pytest.mark.parametrize("x", [300, np.nan, -np.inf])
 def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
-    """ONNX Runtime runs it, but not in f32, and in neither type if the rank is in the model."""
+    """ONNX Runtime runs it in f16 only, and in no type if the model states the rank."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "o", axis=-1)]
     inputs = [value("c", BOOL, None), value("x", F16, None)]
     zero = numpy_helper.from_array(np.array(0, "e"), "zero")
@@ -449,7 +449,7 @@ def test_f16_weights_that_need_not_be_small(behind: list[Node], capfd: Any) -> N
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
-    """A weight of 1e-9 is one in ONNX Runtime, which keeps it in f32, and 0 in f16."""
+    """A weight of 1e-9 stays 1e-9 in ONNX Runtime, which keeps it in f32, and becomes 0 in f16."""
     weights = ["weights", "moved"][moves]
     nodes = [
         op("Where", "c", "x", "zero", "s"),

@@ -206,7 +206,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 @KINDS
 def test_memory_that_cannot_be_had(kind: str) -> None:
-    """An error, after which the session still works."""
+    """A call that raises leaves the session usable."""
     ran = in_a_process(f"""{BEGIN}
 import resource
 model, small, large = f.example("{kind}")
@@ -248,7 +248,7 @@ print(again.run(None, feeds)[0].tolist())
     ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
 )
 def test_one_thread_means_one(kind: str, times: int) -> None:
-    """And two are those that the session began with."""
+    """Two of the threads belong to the session."""
     ran = in_a_process(f"""{BEGIN}
 import os
 model, small, _ = f.example("{kind}")
@@ -340,7 +340,7 @@ def test_memory_of_shapes_is_shared() -> None:
 
 
 def test_threads_that_the_provider_is_told() -> None:
-    """With `session`, the threads of its options, which may be reused with another number."""
+    """`session` passes on the threads of its options, which may be reused with another number."""
     session_options = options()
     for threads in (3, 0, 2):
         session_options.intra_op_num_threads = threads
@@ -450,7 +450,7 @@ def test_the_report_of_what_does_not_run(tmp_path: Path) -> None:
 
 
 def test_the_example(tmp_path: Path) -> None:
-    """In C++, with the headers of Debian and the library of the wheel."""
+    """A C++ program, with Debian's headers and the wheel's library."""
     root = Path(__file__).resolve().parents[2]
     headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"
     if not headers.is_dir():

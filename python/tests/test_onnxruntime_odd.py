@@ -31,7 +31,7 @@ FIRST = int(os.environ.get("MASKWISE_ATTENTION_SEED", "0"))
 
 
 def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
-    """Or why there are none."""
+    """The outputs, or the error text."""
     try:
         return [*session.run(None, feeds)]
     except Exception as failure:  # its classes are private
@@ -118,7 +118,7 @@ def test_odd_models(kind: str, change: Any) -> None:
         except Exception:  # errors of ONNX Runtime's kernel, or of its check of the model
             continue
         if providers_of(session, kind) != [MASKWISE]:
-            continue  # ONNX Runtime's own may end the process
+            continue  # ONNX Runtime's kernel may end the process
         claims += 1
         stock, got = judge.run(model, case.feeds), outputs_of(session, case.feeds)
         if isinstance(stock, str) and not isinstance(got, str) and "attn_mask" in case.feeds:
@@ -197,7 +197,7 @@ def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
 
 
 def test_keys_past_a_length_do_not_matter() -> None:
-    """MultiHeadAttention's lengths are no numbers that are added to scores."""
+    """MultiHeadAttention's lengths mask keys; nothing is added to scores."""
     case = multi_head_case()
     case.feeds["key_padding_mask"] = np.array([4, 9], np.int32)
     expected = alone(case)[0]

@@ -1,4 +1,4 @@
-"""Models that ONNX Runtime's optimizers survive alone by luck, which a claim would take away."""
+"""Models in which a claim would trigger a bug of ONNX Runtime's optimizers."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
 def test_one_switch_leaves_everything(capfd: Any) -> None:
-    """To ONNX Runtime: a fused Softmax, a Where, an attention operator."""
+    """All stay in ONNX Runtime: a fused Softmax, a Where, an attention operator."""
     model = example("attention")[0]
     where = where_model(TensorProto.FLOAT, [["n"]] * 3)
     for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):
@@ -48,7 +48,7 @@ def compiled(model: bytes) -> bytes:
 
 @KINDS
 def test_compiled_models(kind: str) -> None:
-    """They have the operators, which are fused when they are loaded, and nothing of Maskwise's."""
+    """Saved models have the operators, which are fused when loaded, and no node of Maskwise."""
     model, feeds, _ = example(kind)
     written = compiled(model)
     assert "EPContext" not in {node.op_type for node in onnx.load_from_string(written).graph.node}

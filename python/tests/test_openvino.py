@@ -32,7 +32,7 @@ SHAPES = [
     [[2, 1, 1, 33], [2, 3, 4, 33], []],
     [[1, 1, 32, 32], [], [1, 16, 32, 32]],
     [[7, 1], [7, 3], [1, 3]],
-    [[2, 3, 4], [4], []],  # cond is the largest, which is OpenVINO's and not the specification's
+    [[2, 3, 4], [4], []],  # cond is the largest: OpenVINO allows it, its specification does not
     [[], [], []],
     [[0, 3], [1, 3], [3]],
     [[300, 200], [300, 200], [1, 200]],
@@ -341,7 +341,7 @@ def test_many_requests_at_once(shape: list[int]) -> None:
 
 
 def test_requests_in_flight_change_their_shapes() -> None:
-    """Each job of a queue gets a request that has run another shape, or still runs."""
+    """A job of a queue gets a request that has run another shape, or that still runs."""
     model = accelerate(select_model([[-1], [-1, -1, -1], [-1, 1]]), force=True)
     queue = ov.AsyncInferQueue(compile_model(model, NUM_STREAMS=2), 4)
     got: dict[int, Array] = {}

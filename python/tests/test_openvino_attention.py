@@ -210,7 +210,7 @@ def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
 
 
 def test_a_causal_cache_is_never_taken() -> None:
-    """OpenVINO's operation has another boundary there: that of the last token."""
+    """With a cache, OpenVINO's operation aligns the boundary with the last token."""
     model = accelerate(cached_model(True, causal=True), force=True)
     assert maskwise.openvino.taken(model) == []
 
@@ -243,7 +243,7 @@ def open_rank_model(operand: str) -> ov.Model:
 
 @pytest.mark.parametrize("operand", "qkv")
 def test_an_open_rank(operand: str) -> None:
-    """A reshape may make it known after accelerate."""
+    """A reshape after accelerate may make the depth known."""
     model = accelerate(open_rank_model(operand))
     model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in model.get_parameters()})
     assert count_taken(compile_model(model)) == 1
@@ -266,7 +266,7 @@ def test_the_default_scale_is_that_of_the_depth_at_run_time(shape: list[int], ca
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
 def test_rows_that_are_masked_as_a_whole(whole: bool, mask: str) -> None:
-    """NaN as OpenVINO's, or zeros as PyTorch's, small ones too."""
+    """Fully masked rows are NaN as in OpenVINO, or zeros as in PyTorch, in small calls, too."""
     case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
     model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf
@@ -319,7 +319,7 @@ def test_attention_behind_attention(opens: bool) -> None:
 
 
 def test_somebody_reads_between() -> None:
-    """Then the operators stay."""
+    """The operators stay."""
     case = Attention(whole=False, rows=130, keys=130)
     model = attention_model(case)
     for kind in ("Softmax", "MatMul"):
@@ -379,7 +379,7 @@ def test_requests_of_changing_shapes_at_once(streams: int) -> None:
 
 
 def test_a_wrong_length_at_run_time() -> None:
-    """Like OpenVINO's: the request fails, and the next one works."""
+    """A request that fails is followed by one that works, as in OpenVINO."""
     case = Attention(mask="bias", mask_shape=(40, 56), opens=True)
     compiled = compile_model(accelerate(attention_model(case), force=True))
     arrays = arrays_of(case)
@@ -408,7 +408,7 @@ def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
 
 
 def test_what_is_taken_is_faster() -> None:
-    """By the figures of `scripts/bench openvino`."""
+    """The bounds follow from the figures of `scripts/bench openvino`."""
     figures = list(figures_of_attention())
     are_taken = set()
     for name, heads, length, depth, faster in figures:

@@ -1,7 +1,7 @@
 """Language models as PyTorch's exporters write them, in OpenVINO: the same logits.
 
-By default Maskwise runs their attention, but that of T5 and DeBERTa, of which each head has a bias
-of its own; forced, every Select and every Softmax with a mask, too.
+By default Maskwise runs their attention, except in T5 and DeBERTa, whose heads have a bias each.
+Forced, it runs every Select and every Softmax with a mask, too.
 """
 
 from __future__ import annotations

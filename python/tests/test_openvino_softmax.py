@@ -66,7 +66,7 @@ def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
 
 
 def test_scores_that_are_smaller_than_the_mask() -> None:
-    """Also by evaluate, before which shapes are not inferred again."""
+    """Also by evaluate, which does not infer shapes again first."""
     sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
     precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
     layers = [

@@ -1,4 +1,4 @@
-"""The self-check: in an installation that works, and in those that do not."""
+"""The self-check, in a complete installation and in broken ones."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ try:
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attend
 except ModuleNotFoundError:
-    # The tests are there to be skipped: a file without any test is an error to pytest.
+    # Defined even if skipped, because a file without any test is an error in pytest.
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 CALLS = 600

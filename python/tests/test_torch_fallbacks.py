@@ -51,7 +51,7 @@ def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """By name; rows without any key, and numbers that only float32 holds."""
+    """Masks by name, some with rows without any key, or with numbers that only float32 holds."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
@@ -154,7 +154,7 @@ def check_gradient(
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wants", [False, True])
 def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> None:
-    """The result is torch's, or torch's error."""
+    """The call returns torch's result or raises torch's error."""
     taken = 0
     for key_heads, causal, scale, (name, mask) in itertools.product(
         (4, 2), (False, True), (None, 0.3), [("none", None), *masks(size, dtype).items()]

@@ -40,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def operands(options: dict[str, Any], dtype: str) -> tuple[dict[str, Any], Any]:
-    """A call's tensors, of which all want gradients, and the gradient of its result."""
+    """A call's tensors, which all require gradients, and the gradient of its result."""
     kind = getattr(torch, dtype)
     heads = 2 if "enable_gqa" in options else 4
     shapes = {"query": (2, 4, ROWS, 16), "key": (2, heads, ROWS, 16), "value": (2, heads, ROWS, 8)}
@@ -74,7 +74,7 @@ def assert_gradients_of_definition(
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_gradients_are_those_of_the_definition(option: str, dtype: str) -> None:
-    """Rules stay rules, but next to an array, which may want a gradient, too."""
+    """Rules stay rules, except beside an array, which may require a gradient, too."""
     for rules in MASKS.values():
         tensors, seed = operands(OPTIONS[option], dtype)
         options = {k: v for k, v in OPTIONS[option].items() if k not in ("attn_mask", "sinks")}

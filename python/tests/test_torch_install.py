@@ -93,7 +93,7 @@ def test_sizes_that_data_decide() -> None:
 
 
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
-    """PyTorch's own, with a few of its errors."""
+    """PyTorch's own samples, with a few of its errors."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
     infos = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
     assert len(infos) == 1

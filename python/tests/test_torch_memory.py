@@ -86,7 +86,7 @@ def test_results_lie_as_numpys() -> None:
 
 
 class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
-    """The way users derive them."""
+    """Subclasses are derived as users do."""
 
 
 def test_subclasses() -> None:

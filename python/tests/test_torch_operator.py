@@ -1,4 +1,4 @@
-"""torch.ops.maskwise.attention, and maskwise.attention of tensors that torch follows."""
+"""torch.ops.maskwise.attention, and maskwise.attention on tensors that torch traces."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_gradients_under_every_mask() -> None:
 
 
 def test_tensors_that_are_more_than_their_memory() -> None:
-    """By torch's rules, or refused; never the bytes that happen to be there."""
+    """Subclasses run by torch's rules or are refused. Uninitialized bytes are never read."""
     q, k, v = three(2, 3, 17, 16)
     zeros = torch._efficientzerotensor(v.shape)
     empty = v.clone()
@@ -215,7 +215,7 @@ def test_gradients_where_only_v_and_mask_are_many() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_autocast(dtype: str) -> None:
-    """By the rules that torch has for its own attention."""
+    """Autocast follows torch's rules for its own attention."""
     to = getattr(torch, dtype)
     kinds = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     with torch.autocast("cpu", dtype=to):

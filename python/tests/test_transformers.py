@@ -43,7 +43,7 @@ SMALL = {
     "n_routed_experts": 4,
     "num_experts_per_tok": 2,
 }
-# Those that call the library's attention interface.
+# Families that call the library's attention interface.
 FAMILIES = """
     llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 cohere cohere2 olmo olmo2 olmo3
     granite starcoder2 stablelm smollm3 glm glm4 helium nemotron gpt_neox gpt2 opt bert roberta
@@ -78,7 +78,7 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
 
 
 def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
-    """The last layer's states, by either attention."""
+    """The last layer's states, by each attention."""
     result = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
@@ -201,7 +201,7 @@ def test_padding_with_holes_is_an_array(calls: list[Any]) -> None:
 
 
 def test_packed_positions(calls: list[Any]) -> None:
-    """Documents in one row do not see each other."""
+    """Tokens do not attend to other documents in their row."""
     positions = torch.cat([torch.arange(25), torch.arange(35)])[None]
     for family in ("llama", "mistral", "qwen3"):
         inputs = {"input_ids": words()[:1], "position_ids": positions, "use_cache": False}
@@ -302,7 +302,7 @@ def mask_arguments(
 @pytest.mark.parametrize("offsets", [(0, 0), (7, 0), (30, 23), (5, 9)])
 @pytest.mark.parametrize("seed", range(8))
 def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
-    """Each of the library's, alone and combined, at any place of a cache."""
+    """Each mask function of the library, alone and combined, at any position of a cache."""
     random = np.random.default_rng(seed)
     rows, keys = int(random.integers(1, 20)), int(random.integers(1, 30))
     q_offset, kv_offset = offsets
@@ -360,7 +360,7 @@ def test_a_mask_that_was_written_to_is_read_again() -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
-    """The way of gradients, next to Maskwise's."""
+    """The path for gradients compared with Maskwise's."""
     q, k, v = (torch.randn(2, heads, 9, 16) for heads in (4, 2, 2))
     module = torch.nn.Module()
     settings = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}

@@ -1,5 +1,6 @@
-"""Each argument of transformers' layers, above and below every threshold, with gradients and
-without, under both names: always the same function. And which models may have them."""
+"""Each argument of transformers' layers computes the same function: above and below every threshold,
+with and without gradients, under both names. Also the models that may have these names.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def causal(rows: int) -> Any:
 
 
 def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """By name: arguments, and the keys that they keep."""
+    """Arguments and the keys that they keep, by name."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     packed = {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "max_length_q": rows, "max_length_k": rows}
@@ -177,7 +178,7 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
 
 @pytest.mark.parametrize("way", ["small", "Maskwise's", "compiled"])
 def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last row meets the last key of its document."""
+    """The last row aligns with the last key of its document."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 2**40 if way == "small" else 0)
     call = (
         compiled(maskwise_transformers.flash_attention)
@@ -347,7 +348,7 @@ def test_a_private_name_that_is_missing_is_one_line(
 @pytest.mark.parametrize("kind", ["gemma3", "paligemma"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens of an image see each other."""
+    """Tokens of an image attend to each other."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     variant = every_model.VARIANTS[0]
     if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):

@@ -171,7 +171,7 @@ def test_onnx_gets_torchs_operators() -> None:
 
 
 def test_inductor_runs_it() -> None:
-    """The code that torch.compile makes by default."""
+    """The code that torch.compile generates by default."""
     model = model_of("bert", num_hidden_layers=1)
     results = outputs(model, input_ids=words(), attention_mask=padded("left"))
     with torch.no_grad():

@@ -45,7 +45,7 @@ def assert_answers_alike(*arguments: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet_casts() -> Iterator[None]:
-    """Random bits make NumPy's casts warn, in its where as in ours."""
+    """Random bits make NumPy's casts warn, in numpy.where and in maskwise.where."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
@@ -156,7 +156,7 @@ def test_32_dimensions() -> None:
 
 
 def test_more_layouts_than_are_remembered() -> None:
-    """The slots of recent plans are taken over and over."""
+    """More layouts than the cache of recent plans holds, repeatedly."""
     for extent in [*range(1, 300), *range(1, 300)]:
         x = np.arange(extent, dtype="f")
         assert_same_bits(maskwise.where(x < 7, x, 0.5), np.where(x < 7, x, 0.5))
@@ -165,7 +165,7 @@ def test_more_layouts_than_are_remembered() -> None:
 @pytest.mark.parametrize("count", [3, 1000, 20_000])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_dates_without_a_unit(count: int, swapped: bool) -> None:
-    """NumPy refuses to convert them, and from 500 elements on its casts do not hold the GIL."""
+    """NumPy refuses these conversions. From 500 elements on its casts do not hold the GIL."""
     dates = [np.zeros(count, "M8[Y]"), np.zeros(count, "M8")]
     condition = np.ones(count, bool)
     for where in (np.where, maskwise.where):

@@ -27,7 +27,7 @@ def options(**entries: str) -> Any:
 
 
 def stock_session(model: bytes) -> Any:
-    """Without Maskwise."""
+    """A session without Maskwise."""
     return ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
 
 
@@ -41,7 +41,7 @@ def providers_of(session: Any, operator: str = "Where") -> list[str]:
 
 
 def session_of(model: bytes, threads: int = 1, is_claimed: bool = True, **entries: str) -> Any:
-    """Every Where of the main graph is Maskwise's."""
+    """A session in which Maskwise runs every Where of the main graph."""
     session_options = options(**entries)
     session_options.intra_op_num_threads = threads
     result = maskwise.onnxruntime.session(model, session_options)

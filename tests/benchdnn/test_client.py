@@ -138,7 +138,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Dumps(unittest.TestCase):
-    """MASKWISE_DUMP writes what ONEDNN_GRAPH_DUMP does, and whose each operator is."""
+    """MASKWISE_DUMP writes the same graph as ONEDNN_GRAPH_DUMP, and who runs each operator."""
 
     CASES = (SELECT, *map(case, ("pattern/matmul_select.json", "pattern/causal_softmax.json")))
 
@@ -241,7 +241,7 @@ class Faults(unittest.TestCase):
         self.demand("write_between", pattern, gaps, SELECT, plugin=True)
 
     def test_one_wrong_element_of_an_attention_mask(self) -> None:
-        """The tolerances of long chains still see it, in every precision."""
+        """The tolerances of long chains are tight enough to notice it, in every precision."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         in_bf16 = [
@@ -255,7 +255,7 @@ class Faults(unittest.TestCase):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
     def test_a_rounding_in_another_place_than_the_graphs(self) -> None:
-        """More precise than the graph, or within its tolerances: the driver notices it."""
+        """The driver notices results that are more precise than the graph, or within tolerances."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         for dt in sorted({"f32", "bf16"} & SETUP.types):

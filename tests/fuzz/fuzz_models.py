@@ -88,7 +88,7 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
 
 
 def run(call: Run) -> list[Array] | str:
-    """The outputs, or why there are none."""
+    """The outputs, or the error text."""
     try:
         return call()
     except Exception as error:  # the hosts' are of many kinds
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """In one draw the displacements of two large weights may cancel, and both are right."""
+    """Takes several draws, because in one the displacements of two large weights may cancel."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -129,7 +129,7 @@ def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> 
 def fault_of(
     got: list[Array] | str, wanted: Sequence[Array | None] | str, case: Case
 ) -> str | None:
-    """For one run or more. Outputs expected as None are not compared."""
+    """Compares one run or more. Outputs expected as None are not compared."""
     if isinstance(wanted, str):
         return None
     if isinstance(got, str):

@@ -1,4 +1,4 @@
-"""The driver suite measures a slower case again with fresh processes, and names what is lost."""
+"""The driver suite measures a slower case again with fresh processes, and names the lost cases."""
 
 from pathlib import Path
 from typing import Any
