@@ -1,5 +1,5 @@
-"""Each argument of transformers' layers computes the same function: above and below every threshold,
-with and without gradients, under both names. Also the models that may have these names.
+"""Each argument of transformers' layers computes the same function: above and below every
+threshold, with and without gradients, under both names. Also the models that may have these names.
 """
 
 from __future__ import annotations
