@@ -121,7 +121,7 @@ def reshaped(
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session. Its claims of Softmax must be these, for example "rows f32 3 nodes".
+    """A session. Its claims of Softmax must be these, for example "rows f32 3 nodes"."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
