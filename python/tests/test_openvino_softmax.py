@@ -260,4 +260,4 @@ def test_many_requests_at_once() -> None:
         np.testing.assert_allclose(got, expected[job % 3], rtol=2e-6, atol=1e-9)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(infer, range(60)))  # passes on what one of them throws
+        list(threads.map(infer, range(60)))  # raises the exception of any of them
