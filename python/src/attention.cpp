@@ -39,8 +39,8 @@ void check_mask_type(const attention_call& call, data_type type) {
     if (call.is_causal) throw nb::value_error("attn_mask and is_causal=True exclude each other");
     const data_type mask = type_in(call.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
-    const char* const hint =
-        is_on_torch(call) ? ": .bool() keeps nonzero elements" : ": .astype(bool) keeps nonzero elements";
+    const char* const hint = is_on_torch(call) ? ": .bool() keeps nonzero elements"
+                                               : ": .astype(bool) keeps nonzero elements";
     refuse_dtype("attn_mask", call.mask, "bool, float32 or query's ", call.q,
                  PyArray_ISINTEGER(as_array(call.mask)) ? hint : "");
 }
