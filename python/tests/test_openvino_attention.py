@@ -310,7 +310,7 @@ def two_layers(opens: bool) -> ov.Model:
 
 
 @pytest.mark.parametrize("opens", [True, False])
-def test_attention_behind_attention(opens: bool) -> None:
+def test_attention_after_attention(opens: bool) -> None:
     x = np.random.default_rng(6).standard_normal((1, 2, 130, 32)).astype("f")
     stock, accelerated = two_layers(opens), accelerate(two_layers(opens))
     compiled = compile_model(accelerated)
