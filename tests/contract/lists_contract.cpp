@@ -154,9 +154,9 @@ std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {
 INSTANTIATE_TEST_SUITE_P(each, lists, testing::Values(rows, attention), name_of);
 
 #if DNNL_VERSION_MINOR >= 13
-op with_statistics(op result, const logical_tensor& statistics) {
-    result.add_output(statistics);
-    return result;
+op with_statistics(op node, const logical_tensor& statistics) {
+    node.add_output(statistics);
+    return node;
 }
 
 std::vector<partition> training() {
