@@ -44,11 +44,11 @@ def forms(
     def form(make: Callable[[], Any]) -> Callable[[], Form]:
         return lambda: (partial(attend, make()), read)
 
+    rules = {"rules": form(lambda: rules_of(of))} if of.rules else {}
     if of.bias is not None:
-        return {"array": form(lambda: array(of.added))}
+        return {**rules, "array": form(lambda: array(of.added))}
     if of.kept is None:
         return {"no mask": form(lambda: None)}
-    rules = {"rules": form(lambda: rules_of(of))} if of.rules else {}
     return {
         **rules,
         "array": form(lambda: array(of.kept)),

@@ -28,8 +28,7 @@ void run(const gradients_plan& plan, const attention_gradients_operands& operand
     require_gradient("value_gradient", desc.value_gradient, operands.value_gradient);
     require_gradient("bias_gradient", desc.bias_gradient, operands.bias_gradient);
     require_gradient("sinks_gradient", desc.sinks_gradient, operands.sinks_gradient);
-    if (operands.attention.rules != nullptr)
-        check_rules(*operands.attention.rules, sequences_of(*plan.attention));
+    require_rules(plan.attention->desc, operands.attention.rules);
     run_gradients(plan, operands, loop);
 }
 

@@ -1,5 +1,6 @@
 #include "attention/attention_checks.hpp"
 
+#include "attention/row_spans.hpp"
 #include "base/error.hpp"
 #include "plan/collapse.hpp"
 #include "tensor/broadcast.hpp"
@@ -177,6 +178,16 @@ attention_desc checked_attention(attention_desc desc) {
     desc.inf_as_zero |= desc.nan_as_zero;
     if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
     return desc;
+}
+
+void require_rules(const attention_desc& desc, const mask_rules* rules) {
+    if (rules == nullptr) return;
+    const bool is_matrix = desc.dst.extents.rank() == 2;
+    const std::int64_t sequences = is_matrix ? 1 : desc.dst.extents[0];
+    check_rules(*rules, sequences);
+    check_slopes(*rules, sequences, is_matrix ? 1 : heads_of(desc.dst));
+    if (!rules->slopes.empty() && desc.bias.type != data_type::undef)
+        throw argument_error("attention: slopes and a bias exclude each other");
 }
 
 } // namespace maskwise

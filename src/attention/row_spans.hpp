@@ -22,12 +22,27 @@ struct key_span {
 // The keys that a row keeps: the union of both spans.
 struct row_spans {
     key_span main, second;
+    std::int64_t position = 0;
     std::int64_t document = 0; // differs between adjacent rows of different documents
 };
 
 // Throws argument_error for contradicting rules, counts beyond 2^48, and vectors whose length is
 // neither 1 nor `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
+
+// Throws argument_error for slopes that are not finite, and unless there are none, `heads`, or
+// sequences * heads.
+void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
+
+inline bool has_slopes(const mask_rules* rules) {
+    return rules != nullptr && !rules->slopes.empty();
+}
+
+inline float slope_of(const mask_rules& rules, std::int64_t sequence, std::int64_t heads,
+                      std::int64_t head) {
+    const bool are_shared = std::ssize(rules.slopes) == heads;
+    return rules.slopes[static_cast<std::size_t>((are_shared ? 0 : sequence * heads) + head)];
+}
 
 // The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive it.
 class sequence_rules {

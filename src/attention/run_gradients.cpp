@@ -28,7 +28,7 @@ public:
         worker_bytes = padded(wide{plan.worker.floats} * float_bytes);
         sums_bytes = padded(wide{plan.sums_floats()} * float_bytes);
         highest = add(wide{attention.bias_mask.tiles()} * float_bytes);
-        if (attention.bounds_scores)
+        if (attention.can_bound_scores)
             norms = add(wide{attention.heads} * attention.key_tiles() * float_bytes);
         if (plan.sinks_gradient.column_count != 0)
             sinks = add(wide{attention.heads} * attention.row_tiles() * float_bytes);

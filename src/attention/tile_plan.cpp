@@ -214,9 +214,8 @@ void lay_out_masks(tile_plan& plan) {
                                   : type == elem_type::bf16 ? mask_kind::bias_bf16
                                                             : mask_kind::bias_f16);
     // With one row tile, norms would cost as much as scores.
-    plan.bounds_scores =
-        plan.bias.column_count != 0 && !plan.by_operators() && plan.row_tiles() > 1;
-    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.bounds_scores;
+    plan.can_bound_scores = !plan.by_operators() && plan.row_tiles() > 1;
+    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.can_bound_scores;
 }
 
 template <class Part>
@@ -256,7 +255,8 @@ worker_layout lay_out_worker(const tile_plan& plan) {
         layout.value_copies = lay_out_copies(plan, plan.value, value_rows * plan.columns, layout);
     if (!plan.has_float_values() && !plan.copies_value_as_floats())
         layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
+    layout.bias = add_part(layout, panel_scores); // rules may have slopes
+    layout.slopes = add_part(layout, plan.tile_rows);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)
         layout.mask = add_part(layout, panel_scores);
@@ -314,6 +314,7 @@ std::shared_ptr<const tile_plan>
 make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const plan_limits& limits) {
     const auto plan = std::make_shared<tile_plan>();
     plan->desc = checked_attention(desc);
+    plan->desc.bias_on_fill &= plan->desc.bias.type != data_type::undef;
     plan->kernels = &kernels;
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;

@@ -33,6 +33,8 @@ public:
     // No query of the panel keeps a key outside this.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
+    // The position of a row, counted from the tile's first. Requires rules.
+    std::int64_t position(std::int64_t row) const { return spans_[row].position; }
     // Calls visit(first, last, kept) for each document, with its queries [first, last) of the
     // panel. Bit i of `kept` is set if one of them keeps key first_key + i.
     template <typename Visit>

@@ -17,6 +17,10 @@ struct rule_shape {
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key);
 
+// The row's position, by definition.
+std::int64_t position_of(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
+                         std::int64_t row);
+
 // Random rules, with counts near those of the shape.
 mask_rules draw_rules(generator& random, const rule_shape& shape);
 

@@ -155,6 +155,10 @@ struct attention_kernels {
     // The same as [columns][panel]; lanes past the last query are 0.
     void (*load_panel)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                        float factor, float* dst, float* scratch);
+    // -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions and
+    // slopes. Writes whole vectors: dst has room for 64 keys.
+    void (*write_slopes)(const float* positions, const float* slopes, std::int64_t keys,
+                         float* dst);
     // Conditions as bytes [keys][panel].
     void (*load_conds)(const strided_matrix& src, std::int64_t queries, std::int64_t keys,
                        std::byte* dst);
