@@ -90,7 +90,8 @@ bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) 
 
 // If the plugin computes in bf16, attention in f32 is slower unless the mask removes half of it.
 bool may_be_slower_than_bf16(const block_match& match, const accelerate_options& options) {
-    return options.precision == ov::element::dynamic && !is_causal(match.block.rows.steps) &&
+    return options.precision == ov::element::dynamic &&
+           std::ranges::none_of(match.block.rows.steps, is_causal) &&
            match.last->get_output_element_type(0) != ov::element::bf16 &&
            has_bf16_products(native_cpu());
 }

@@ -127,24 +127,25 @@ private:
 
     // If cond has one byte per row, the step replaces the row by the side, or does nothing.
     void bind_step(const row_select& step) {
-        const row_operand& cond = plan_.operands[step.cond];
-        const std::byte* bytes = address(pointers_.operands[step.cond], cond);
+        if (!step.cond) return bind_causal(step.side);
+        const row_operand& cond = plan_.operands[*step.cond];
+        const std::byte* bytes = address(pointers_.operands[*step.cond], cond);
         if (cond.is_scalar) {
-            may_move_ = may_move_ && move_of(step.cond) == 0;
+            may_move_ = may_move_ && move_of(*step.cond) == 0;
             const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
             if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
             return;
         }
-        row_move move{0, move_of(step.cond)};
+        row_move move{0, move_of(*step.cond)};
         row_action action{step.op};
         action.side = side_of(step.side, move.side);
         action.cond = bytes;
         add_action(action, move);
     }
 
-    void bind_step(const row_causal_select& step) {
+    void bind_causal(std::size_t side) {
         std::int64_t move = 0; // the plan requires a side of one element per row
-        ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
+        ranges_[1] = {0, plan_.columns, nullptr, side_of(side, move).value, action_count_};
         range_count_ = 2;
         set_boundary();
     }

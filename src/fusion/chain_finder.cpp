@@ -110,7 +110,7 @@ void chain_finder::take_select(const op& select) {
     if (!row) throw no_chain{"not exactly one source of the Select is computed in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
-    chain_.steps.push_back(is_causal ? row_causal_select{add_operand(select.inputs[2])}
+    chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
                                      : make_select(select, *row));
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;

@@ -110,7 +110,7 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
     take_numbers(operands);
     desc.cond_masks = form_.cond_masks;
     desc.bias_on_fill = form_.bias_on_fill;
-    if (is_causal(chain.steps))
+    if (std::ranges::any_of(chain.steps, is_causal))
         desc.causal = causal_boundary::top_left; // execution adds the offset
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;

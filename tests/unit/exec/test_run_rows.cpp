@@ -83,7 +83,7 @@ row_desc describe(const example& what) {
     desc.operands = {dense_desc(data_type::f32, {}), dense_desc(data_type::f32, {what.columns}),
                      desc.scores};
     const auto is_select = [](const auto& step) {
-        return std::holds_alternative<row_select>(step);
+        return std::holds_alternative<row_select>(step) && !is_causal(step);
     };
     if (std::ranges::any_of(desc.steps, is_select))
         desc.operands.push_back(dense_desc(data_type::boolean, {what.rows, what.columns}));
@@ -134,10 +134,8 @@ struct stepped {
         return combined(value, side(step.side), step.op);
     }
     double operator()(const row_select& step) const {
-        return cond == (step.op == row_operator::select_kept) ? value : side(step.side);
-    }
-    double operator()(const row_causal_select& step) const {
-        return is_kept ? value : side(step.side);
+        const bool keeps = step.cond ? cond == (step.op == row_operator::select_kept) : is_kept;
+        return keeps ? value : side(step.side);
     }
 };
 
@@ -171,7 +169,7 @@ row_step select(row_operator op, std::size_t side) {
     return row_select{op, cond_operand, side};
 }
 row_step causal(std::size_t side) {
-    return row_causal_select{side};
+    return causal_select(side);
 }
 
 const std::vector<row_work>& chains() {

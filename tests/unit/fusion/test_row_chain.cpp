@@ -38,13 +38,13 @@ TEST(row_chain, finds_the_source_with_the_scores) {
     const row_chain chain = made.chain();
     const auto& select = std::get<row_select>(chain.steps[1]);
     EXPECT_EQ(select.op, row_operator::select_masked);
-    EXPECT_EQ(chain.operands[select.cond].id, mask);
+    EXPECT_EQ(chain.operands[*select.cond].id, mask);
     EXPECT_EQ(chain.operands[select.side].id, fill);
 }
 
 TEST(row_chain, replaces_a_mask_of_indices) {
     const row_chain chain = causal().chain();
-    EXPECT_EQ(chain.operands[std::get<row_causal_select>(chain.steps[1]).side].id, fill);
+    EXPECT_EQ(chain.operands[std::get<row_select>(chain.steps[1]).side].id, fill);
     ASSERT_EQ(chain.causal_offset.size(), 1U);
     EXPECT_EQ(chain.causal_offset[0].tensor.id, term);
     EXPECT_FALSE(chain.causal_offset[0].is_subtracted);
