@@ -36,7 +36,6 @@ void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::
 }
 
 void check_mask_type(const attention_call& call, data_type type) {
-    if (call.is_causal) throw nb::value_error("attn_mask and is_causal=True exclude each other");
     const data_type mask = type_in(call.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
     const char* const hint =
@@ -105,7 +104,6 @@ attention_desc describe_inputs(const attention_call& call) {
     desc.query = describe(call.q, type);
     desc.key = describe(call.k, type);
     desc.value = describe(call.v, type);
-    desc.causal = call.is_causal ? causal_boundary::top_left : causal_boundary::none;
     if (call.scale) desc.scale = static_cast<float>(*call.scale);
     desc.soft_cap = static_cast<float>(call.soft_cap);
     desc.grouped_queries = call.enable_gqa;
@@ -177,7 +175,6 @@ call_key key_of(const attention_call& call) {
     key.push(static_cast<npy_intp>(type_in(call.q)));
     key.push(static_cast<npy_intp>(call.mask.is_none() ? data_type::undef : type_in(call.mask)));
     key.push(static_cast<npy_intp>(call.sinks.is_none() ? data_type::undef : type_in(call.sinks)));
-    key.push(call.is_causal ? 1 : 0);
     key.push(call.enable_gqa ? 1 : 0);
     key.push(call.returns_statistics ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.soft_cap));

@@ -102,9 +102,6 @@ void check_inputs(const attention_desc& desc) {
         refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
     if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
-    if (desc.causal > causal_boundary::bottom_right)
-        throw argument_error("attention: causal has the unknown value " +
-                             std::to_string(static_cast<int>(desc.causal)));
     if (desc.order > attention_order::operators)
         throw argument_error("attention: order has the unknown value " +
                              std::to_string(static_cast<int>(desc.order)));

@@ -29,6 +29,9 @@ struct row_spans {
 // neither 1 nor `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
+// Whether all sequences have the same rules.
+bool is_uniform(const mask_rules& rules);
+
 // The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive it.
 class sequence_rules {
 public:

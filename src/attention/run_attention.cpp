@@ -76,7 +76,7 @@ private:
     // Counts once for all heads that share a mask.
     void list_items() {
         auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
-        const std::int64_t alike = heads_alike(plan_, addresses_.rules != nullptr);
+        const std::int64_t alike = heads_alike(plan_, addresses_.rules);
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t count = plan_.heads / alike * row_tiles;
         const auto count_some = [&](tile_worker& worker, std::int64_t part) {

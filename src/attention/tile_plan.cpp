@@ -328,9 +328,6 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     plan->weights_type = elem_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
                      desc.fill};
-    if (desc.causal == causal_boundary::top_left) plan->numbers.causal_offset = 0;
-    if (desc.causal == causal_boundary::bottom_right)
-        plan->numbers.causal_offset = plan->keys - plan->rows;
     bind_operands(*plan);
     if (limits.folds_heads) fold_heads(*plan);
     choose_products(*plan, limits);

@@ -94,7 +94,8 @@ void require_rank(const dims& shape, int rank) {
 
 compiled_attention::compiled_attention(const block& matched, std::span<const tensor_desc> inputs,
                                        const block_outputs& outputs)
-    : offset_terms_(matched.rows.causal_offset) {
+    : is_causal_(std::ranges::any_of(matched.rows.steps, is_causal)),
+      offset_terms_(matched.rows.causal_offset) {
     const row_chain& chain = matched.rows;
     const attention_chain& attention = *matched.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
@@ -110,8 +111,6 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
     take_numbers(operands);
     desc.cond_masks = form_.cond_masks;
     desc.bias_on_fill = form_.bias_on_fill;
-    if (std::ranges::any_of(chain.steps, is_causal))
-        desc.causal = causal_boundary::top_left; // execution adds the offset
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;
     desc.scale = 1; // given at execution
@@ -201,15 +200,16 @@ compiled_attention::call compiled_attention::bind(const block_addresses& address
             throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
         values[i] = number_at(*plan_, number_types_[i], operands[i]);
     }
-    attention_numbers numbers = attention_numbers_of(form_, values);
-    if (plan_->numbers.causal_offset)
-        numbers.causal_offset = offset_of(offset_terms_, inputs.subspan(3 + operands.size()));
-    return {pointers, numbers};
+    call bound{pointers, attention_numbers_of(form_, values), {.causal = true}};
+    if (!offset_terms_.empty())
+        bound.rules.offsets = {offset_of(offset_terms_, inputs.subspan(3 + operands.size()))};
+    return bound;
 }
 
 void compiled_attention::run(const block_addresses& addresses, const parallel_loop* loop,
                              block_scratch* memory) const {
-    const call bound = bind(addresses);
+    call bound = bind(addresses);
+    if (is_causal_) bound.operands.rules = &bound.rules;
     const parallel_loop alone = calling_thread();
     if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
     run_attention(*plan_, bound.operands, bound.numbers, loop, memory);

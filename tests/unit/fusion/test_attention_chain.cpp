@@ -123,7 +123,6 @@ TEST(attention_form, scales_caps_and_biases) {
     EXPECT_EQ(numbers.soft_cap, 4);
     EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the cap that tanh divides by
     EXPECT_EQ(numbers.fill, -1000);
-    EXPECT_FALSE(numbers.causal_offset);
 }
 
 TEST(attention_form, needs_no_select) {
