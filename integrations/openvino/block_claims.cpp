@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 
@@ -57,16 +56,15 @@ bool reads_state(const ov::Node& node, int max_depth) {
     return false;
 }
 
-// Rows of query times keys; empty if either is dynamic.
-std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
-                                      const ov::OutputVector& inputs) {
+// Rows of query times keys.
+std::int64_t scores_of(const fusion::attention_chain& attention, const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
         const ov::PartialShape& shape = input.get_partial_shape();
         return shape.rank().is_static() ? *(shape.begin() + order.end()[-2]) : ov::Dimension();
     };
     const ov::Dimension rows = rows_of(inputs[0], attention.query.order);
     const ov::Dimension keys = rows_of(inputs[1], attention.key.order);
-    if (rows.is_dynamic() || keys.is_dynamic()) return std::nullopt;
+    if (rows.is_dynamic() || keys.is_dynamic()) return fusion::gains::unknown_size;
     return rows.get_length() * keys.get_length();
 }
 
@@ -98,11 +96,10 @@ bool may_be_slower_than_bf16(const block_match& match, const accelerate_options&
 
 std::string reason_attention_not_faster(const block_match& match,
                                         const accelerate_options& options) {
-    const fusion::gain& gain = fusion::gains::openvino_attention;
     const ov::OutputVector inputs = match.inputs();
     if (reads_state(inputs)) return fused_with_cache;
     if (has_bias_by_head(match, inputs)) return "each head has its own bias";
-    if (!gain.holds(scores_of(*match.block.attention, inputs).value_or(gain.least)))
+    if (!fusion::gains::openvino_attention.holds(scores_of(*match.block.attention, inputs)))
         return "it is small";
     return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }
