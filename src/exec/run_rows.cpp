@@ -114,7 +114,7 @@ private:
 
     void bind_step(const row_change& step) {
         row_action action{step.op};
-        action.constants = step.constants;
+        action.constant = step.constant;
         add_action(action, {});
     }
 

@@ -25,7 +25,7 @@ constexpr elem_type elem_type_of(data_type type) {
 // are operand numbers.
 struct row_change { // row = op(row)
     row_operator op;
-    row_constants constants = {};
+    float constant = 0;
 };
 struct row_combine { // row = row op side
     row_operator op;

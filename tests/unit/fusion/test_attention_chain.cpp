@@ -192,7 +192,7 @@ TEST(attention_form, applies_later_factors_to_the_fill) {
 TEST(attention_form, refuses_other_steps) {
     const row_select kept{row_operator::select_kept, 0, 1};
     const std::vector<row_step> refused[] = {
-        {kept, row_change{row_operator::clamp}},
+        {kept, row_change{row_operator::leaky_relu}},
         {kept, row_change{row_operator::round_bf16}},
         {kept, row_change{row_operator::tanh}},
         {row_combine{row_operator::multiply, 2}, kept}, // by a row

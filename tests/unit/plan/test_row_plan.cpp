@@ -23,7 +23,7 @@ row_desc describe(const dims& shape) {
 // The largest numbers of steps and operands, and one beyond.
 TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
-    desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
+    desc.steps.assign(max_row_actions, row_change{row_operator::tanh});
     desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
     EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
     row_desc more_steps = desc, more_operands = desc;
