@@ -50,16 +50,6 @@ void expand(tensor_desc& matrix, const dims& target) {
     matrix.strides_bytes = strides;
 }
 
-std::int64_t from_end(const tensor_desc& operand, int back) {
-    return operand.extents[operand.extents.rank() - back];
-}
-
-dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
-    outer.push_back(rows);
-    outer.push_back(columns);
-    return outer;
-}
-
 dims join_outer(const tensor_desc& a, const tensor_desc& b) {
     const auto joined = broadcast_numpy(without_last(a.extents, 2), without_last(b.extents, 2));
     if (!joined) refuse_pair(a.extents, b.extents);
@@ -124,7 +114,8 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
 void compiled_attention::describe_scores(attention_desc& desc, const row_chain& chain,
                                          std::span<const tensor_desc> operands) const {
     tensor_desc &query = desc.query, &key = desc.key;
-    dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
+    dims scores =
+        with_matrix(join_outer(query, key), query.extents.end()[-2], key.extents.end()[-2]);
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
         if (!operand) return;
         target = operands[*operand];
@@ -134,15 +125,15 @@ void compiled_attention::describe_scores(attention_desc& desc, const row_chain& 
     take(form_.bias, desc.bias);
     if (chain.rank) require_rank(scores, *chain.rank);
     const int rank = scores.rank();
-    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], from_end(query, 1)));
-    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], from_end(key, 1)));
+    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], query.extents.end()[-1]));
+    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], key.extents.end()[-1]));
 }
 
 // The extents of dst: those of the result, transposed.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
-    const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
-                                    from_end(desc.value, 1));
+    const dims result = with_matrix(join_outer(desc.query, desc.value),
+                                    desc.query.extents.end()[-2], desc.value.extents.end()[-1]);
     dst_order_ = order_of(result, attention.order);
     for (const int d : dst_order_) dst_.push_back(result[d]);
 }
