@@ -1,7 +1,7 @@
 #include "entries.hpp"
 
+#include "call_key.hpp"
 #include "output.hpp"
-#include "plan_memory.hpp"
 #include "torch_threads.hpp"
 
 #include <maskwise/attention_gradients.hpp>
@@ -186,7 +186,7 @@ call_key key_of(const attention_call& call) {
 }
 
 attention_plan find_plan(const attention_call& call) {
-    static plan_memory<attention_plan> recent;
+    static recent_calls<attention_plan> recent;
     return recent.find(key_of(call), [&] { return compile_for(call); });
 }
 
@@ -212,7 +212,7 @@ attention_gradients_plan compile_gradients(const gradients_call& gradients) {
 }
 
 attention_gradients_plan find_gradients_plan(const gradients_call& gradients) {
-    static plan_memory<attention_gradients_plan> recent;
+    static recent_calls<attention_gradients_plan> recent;
     call_key key = key_of(gradients.attention);
     key.push(gradients.wants_mask ? 1 : 0);
     key.push(gradients.wants_sinks ? 1 : 0);
