@@ -47,7 +47,8 @@ from transformers.utils import logging  # noqa: E402
 from maskwise import Mask  # noqa: E402
 from maskwise._attention import run  # noqa: E402
 from maskwise._call import AttentionCall  # noqa: E402
-from maskwise._torch_op import call_operator, reference  # noqa: E402
+from maskwise._torch_op import call_operator  # noqa: E402
+from maskwise._torch_reference import reference  # noqa: E402
 from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
 from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask, traced_documents  # noqa: E402
 from maskwise._transformers_mask import GraphRules, LazyMask, is_traced, mask  # noqa: E402

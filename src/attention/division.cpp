@@ -1,7 +1,6 @@
 #include "attention/division.hpp"
 
 #include "attention/row_spans.hpp"
-
 #include "base/checked.hpp"
 
 #include <algorithm>
@@ -142,11 +141,11 @@ division divide(const tile_plan& plan, int threads) {
     return split;
 }
 
-// Rules differ by sequence, and a sequence is an index of the first dimension. Slopes differ by
-// head.
+// A sequence is an index of the first dimension. Slopes differ by head.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
-    if (last < 0 || (rules != nullptr && last == 0) || has_slopes(rules)) return 1;
+    if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))
+        return 1;
     for (const mask_layout* layout : {&plan.mask, &plan.bias_mask})
         if (layout->heads != 0 && layout->outer_tiles[last] != 0) return 1;
     return plan.outer[last];
@@ -160,7 +159,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Last rows first: below a causal boundary they keep the most keys.
+// Last rows first: under a causal mask they keep the most keys.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

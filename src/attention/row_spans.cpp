@@ -174,6 +174,13 @@ void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t 
         if (!std::isfinite(slope)) refuse("a slope is " + std::to_string(slope));
 }
 
+bool is_uniform(const mask_rules& rules) {
+    const std::size_t most =
+        std::max({rules.offsets.size(), rules.prefixes.size(), rules.starts.size(),
+                  rules.lengths.size(), rules.documents.size()});
+    return most <= 1;
+}
+
 sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
                                std::int64_t keys)
     : rules_(rules),

@@ -1,23 +1,13 @@
 #pragma once
 
 #include "attention/mask_map.hpp"
+#include "base/key_span.hpp"
 #include "maskwise/mask_rules.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace maskwise {
-
-// Keys [first, last).
-struct key_span {
-    std::int64_t first = 0, last = 0;
-
-    bool is_empty() const { return first >= last; }
-    bool holds(std::int64_t begin, std::int64_t end) const { return first <= begin && end <= last; }
-    bool meets(std::int64_t begin, std::int64_t end) const {
-        return !is_empty() && first < end && begin < last;
-    }
-};
 
 // The keys that a row keeps: the union of both spans.
 struct row_spans {
@@ -29,6 +19,9 @@ struct row_spans {
 // Throws argument_error for contradicting rules, counts beyond 2^48, and vectors whose length is
 // neither 1 nor `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
+
+// Whether all sequences have the same rules.
+bool is_uniform(const mask_rules& rules);
 
 // Throws argument_error for slopes that are not finite, and unless there are none, `heads`, or
 // sequences * heads.

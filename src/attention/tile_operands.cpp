@@ -64,8 +64,7 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), addresses_(addresses), numbers_(numbers), maps_(maps), kernels_(*plan.products),
-      scratch_(scratch), query_factor_(1),
-      spans_(plan, addresses.rules, numbers.causal_offset, scratch) {
+      scratch_(scratch), query_factor_(1), spans_(plan, addresses.rules, scratch) {
     for (const tile_copies& copies : {plan.worker.key_copies, plan.worker.value_copies})
         std::fill_n(records_of(copies), copies.slots, tile_copy{});
     if (plan.by_operators() || !is_moderate(numbers.scale)) {

@@ -104,10 +104,7 @@ public:
     // The sink of the head that has this row.
     float sink(std::int64_t row) const;
     // Whether any score may be the fill.
-    bool is_masked() const {
-        return plan_.cond.column_count != 0 || numbers_.causal_offset ||
-               addresses_.rules != nullptr;
-    }
+    bool is_masked() const { return plan_.cond.column_count != 0 || addresses_.rules != nullptr; }
 
     float* part(std::int64_t offset) const { return scratch_ + offset; }
     std::int64_t computed_tiles() const { return computed_tiles_; }

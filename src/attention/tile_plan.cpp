@@ -43,13 +43,6 @@ void require_countable(const tile_plan& plan) {
                       " is too large, expected rows of at most 2^48 elements and 2^60 products");
 }
 
-dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
-    dims all = outer;
-    all.push_back(rows);
-    all.push_back(columns);
-    return all;
-}
-
 bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
@@ -322,16 +315,13 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     plan->rows = plan->query_rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;
-    plan->keys = keys[keys.rank() - 2];
-    plan->depth = keys[keys.rank() - 1];
+    plan->keys = keys.end()[-2];
+    plan->depth = keys.end()[-1];
     require_countable(*plan);
     plan->heads = element_count(plan->outer);
     plan->weights_type = elem_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
                      desc.fill};
-    if (desc.causal == causal_boundary::top_left) plan->numbers.causal_offset = 0;
-    if (desc.causal == causal_boundary::bottom_right)
-        plan->numbers.causal_offset = plan->keys - plan->rows;
     bind_operands(*plan);
     if (limits.folds_heads) fold_heads(*plan);
     choose_products(*plan, limits);

@@ -61,7 +61,6 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    std::optional<std::int64_t> causal_offset = {}; // row r keeps keys up to r + offset; none: all
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };

@@ -15,15 +15,16 @@ struct row_form {
     op_kind kind;
     row_operator op;
     std::size_t inputs;
-    row_operator reversed_operands; // if the row is the second input; `replace` if there is none
-    bool has_constants;
+    row_operator reversed_operands; // if the row is the second input
+    bool has_constant;
 };
 
 constexpr row_form row_forms[] = {
 #define MASKWISE_ROW_BINARY(name, reversed_operands, ...)                                          \
     {op_kind::name, row_operator::name, 2, row_operator::reversed_operands, false},
-#define MASKWISE_ROW_UNARY(name, onednn, onnx, first, ...)                                         \
-    {op_kind::name, row_operator::name, 1, row_operator::name, std::string_view(#first) != "none"},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, attribute)                                          \
+    {op_kind::name, row_operator::name, 1, row_operator::name,                                     \
+     std::string_view(#attribute) != "none"},
 #include "kernel/rows/operators.inc"
 };
 
@@ -110,7 +111,7 @@ void chain_finder::take_select(const op& select) {
     if (!row) throw no_chain{"not exactly one source of the Select is computed in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
-    chain_.steps.push_back(is_causal ? row_causal_select{add_operand(select.inputs[2])}
+    chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
                                      : make_select(select, *row));
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;
@@ -158,12 +159,12 @@ std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row)
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
     const row_form* form = find_form(user.kind);
-    if (form == nullptr || (form->has_constants && !user.constants)) return std::nullopt;
-    if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
+    if (form == nullptr || (form->has_constant && !user.constants)) return std::nullopt;
+    if (form->inputs == 1)
+        return row_change{form->op, form->has_constant ? user.constants->front() : 0};
     const row_operator op = row == 0 ? form->op : form->reversed_operands;
     const logical_tensor& side = user.inputs[1 - row];
-    if (!broadcasts(user) || op == row_operator::replace || !policy_.may_be_operand(side.id))
-        return std::nullopt;
+    if (!broadcasts(user) || !policy_.may_be_operand(side.id)) return std::nullopt;
     return row_combine{op, add_operand(side)};
 }
 

@@ -50,16 +50,6 @@ void expand(tensor_desc& matrix, const dims& target) {
     matrix.strides_bytes = strides;
 }
 
-std::int64_t from_end(const tensor_desc& operand, int back) {
-    return operand.extents[operand.extents.rank() - back];
-}
-
-dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
-    outer.push_back(rows);
-    outer.push_back(columns);
-    return outer;
-}
-
 dims join_outer(const tensor_desc& a, const tensor_desc& b) {
     const auto joined = broadcast_numpy(without_last(a.extents, 2), without_last(b.extents, 2));
     if (!joined) refuse_pair(a.extents, b.extents);
@@ -94,7 +84,8 @@ void require_rank(const dims& shape, int rank) {
 
 compiled_attention::compiled_attention(const block& matched, std::span<const tensor_desc> inputs,
                                        const block_outputs& outputs)
-    : offset_terms_(matched.rows.causal_offset) {
+    : is_causal_(std::ranges::any_of(matched.rows.steps, is_causal)),
+      offset_terms_(matched.rows.causal_offset) {
     const row_chain& chain = matched.rows;
     const attention_chain& attention = *matched.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
@@ -110,8 +101,6 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
     take_numbers(operands);
     desc.cond_masks = form_.cond_masks;
     desc.bias_on_fill = form_.bias_on_fill;
-    if (is_causal(chain.steps))
-        desc.causal = causal_boundary::top_left; // execution adds the offset
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;
     desc.scale = 1; // given at execution
@@ -125,7 +114,8 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
 void compiled_attention::describe_scores(attention_desc& desc, const row_chain& chain,
                                          std::span<const tensor_desc> operands) const {
     tensor_desc &query = desc.query, &key = desc.key;
-    dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
+    dims scores =
+        with_matrix(join_outer(query, key), query.extents.end()[-2], key.extents.end()[-2]);
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
         if (!operand) return;
         target = operands[*operand];
@@ -135,15 +125,15 @@ void compiled_attention::describe_scores(attention_desc& desc, const row_chain& 
     take(form_.bias, desc.bias);
     if (chain.rank) require_rank(scores, *chain.rank);
     const int rank = scores.rank();
-    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], from_end(query, 1)));
-    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], from_end(key, 1)));
+    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], query.extents.end()[-1]));
+    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], key.extents.end()[-1]));
 }
 
 // The extents of dst: those of the result, transposed.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
-    const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
-                                    from_end(desc.value, 1));
+    const dims result = with_matrix(join_outer(desc.query, desc.value),
+                                    desc.query.extents.end()[-2], desc.value.extents.end()[-1]);
     dst_order_ = order_of(result, attention.order);
     for (const int d : dst_order_) dst_.push_back(result[d]);
 }
@@ -201,15 +191,16 @@ compiled_attention::call compiled_attention::bind(const block_addresses& address
             throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
         values[i] = number_at(*plan_, number_types_[i], operands[i]);
     }
-    attention_numbers numbers = attention_numbers_of(form_, values);
-    if (plan_->numbers.causal_offset)
-        numbers.causal_offset = offset_of(offset_terms_, inputs.subspan(3 + operands.size()));
-    return {pointers, numbers};
+    call bound{pointers, attention_numbers_of(form_, values), {.causal = true}};
+    if (!offset_terms_.empty())
+        bound.rules.offsets = {offset_of(offset_terms_, inputs.subspan(3 + operands.size()))};
+    return bound;
 }
 
 void compiled_attention::run(const block_addresses& addresses, const parallel_loop* loop,
                              block_scratch* memory) const {
-    const call bound = bind(addresses);
+    call bound = bind(addresses);
+    if (is_causal_) bound.operands.rules = &bound.rules;
     const parallel_loop alone = calling_thread();
     if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
     run_attention(*plan_, bound.operands, bound.numbers, loop, memory);

@@ -34,6 +34,7 @@ private:
     struct call {
         attention_operands operands;
         attention_numbers numbers;
+        mask_rules rules; // if is_causal_
     };
 
     void describe_scores(attention_desc& desc, const row_chain& chain,
@@ -47,6 +48,7 @@ private:
     dims dst_;
     std::vector<int> dst_order_;
     std::vector<data_type> number_types_; // one per operand; undef for cond and bias
+    bool is_causal_;
     std::vector<offset_term> offset_terms_;
     std::shared_ptr<const tile_plan> plan_;
 };

@@ -35,8 +35,7 @@ struct op {
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
     std::optional<std::string> mode; // of SoftMax; only Maskwise has nan_as_zero
-    // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset if it has one for
-    // each channel.
+    // LeakyReLU: alpha; Quantize: scale and zero point, unset if it has one for each channel.
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;

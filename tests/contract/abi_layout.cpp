@@ -113,8 +113,6 @@ CHECK_VALUE(abi::op_kind_mat_mul, dnnl_graph_op_matmul);
 CHECK_VALUE(abi::op_kind_reorder, dnnl_graph_op_reorder);
 CHECK_VALUE(abi::op_kind_static_transpose, dnnl_graph_op_static_transpose);
 CHECK_VALUE(abi::attr_alpha, dnnl_graph_op_attr_alpha);
-CHECK_VALUE(abi::attr_max, dnnl_graph_op_attr_max);
-CHECK_VALUE(abi::attr_min, dnnl_graph_op_attr_min);
 CHECK_VALUE(abi::attr_scales, dnnl_graph_op_attr_scales);
 CHECK_VALUE(abi::attr_zps, dnnl_graph_op_attr_zps);
 CHECK_VALUE(abi::attr_order, dnnl_graph_op_attr_order);

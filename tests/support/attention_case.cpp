@@ -79,16 +79,10 @@ grid biases_of_slopes(const attention_case& problem, grid biases) {
     return biases;
 }
 
-// For each score: not 0 if the boundary, the rules and cond keep it.
+// For each score: not 0 if the rules and cond keep it.
 grid kept_places(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
-    const std::size_t row_axis = extents.size() - 2;
-    const bool is_right = problem.desc.causal == causal_boundary::bottom_right;
-    const auto ahead = static_cast<double>(is_right ? extents.back() - extents[row_axis] : 0);
-    const bool has_boundary = problem.desc.causal != causal_boundary::none;
-    grid kept = combine(
-        index_along(extents, row_axis), index_along(extents, row_axis + 1),
-        [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
+    grid kept{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
     if (problem.rules) keep_by_rules(problem, extents, kept);
     if (!problem.cond.exists() || !by_cond) return kept;
     return combine(kept, grid_of(problem.cond), [&](double is_kept, double cond) {

@@ -106,8 +106,6 @@ enum op_kind : int { MASKWISE_ONEDNN_OPERATORS(F) };
 
 inline constexpr int attr_none = 0x0; // not an attribute of any operator
 inline constexpr int attr_alpha = 0x1;
-inline constexpr int attr_max = 0x4;
-inline constexpr int attr_min = 0x5;
 inline constexpr int attr_scales = 0x20;
 inline constexpr int attr_axis = 0x30;
 inline constexpr int attr_order = 0x44;

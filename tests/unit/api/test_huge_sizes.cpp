@@ -143,8 +143,6 @@ attention_desc random_attention(chance& random) {
     desc.value = with(keys, columns, data_type::f32);
     if (random.one_in(3)) desc.cond = with(rows, keys, data_type::boolean);
     if (random.one_in(3)) desc.bias = with(rows, keys, data_type::f32);
-    if (random.one_in(3)) desc.causal = causal_boundary::top_left;
-    if (random.one_in(4)) desc.causal = causal_boundary::bottom_right;
     if (random.one_in(3)) desc.fill = -3;
     if (random.one_in(3)) desc.order = attention_order::operators;
     if (random.one_in(4)) desc.dst = with(rows, columns, data_type::f32);

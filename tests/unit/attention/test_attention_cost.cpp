@@ -114,7 +114,7 @@ attention_case masked_case(const kept_places& places, mask_form form) {
         set_bias(data_type::f16, -65504);
         break;
     case mask_form::boundary:
-        what.desc.causal = causal_boundary::top_left;
+        what.rules = mask_rules{.causal = true};
         break;
     }
     return what;

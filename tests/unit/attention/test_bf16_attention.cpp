@@ -48,9 +48,8 @@ TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
         for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
             attention_case what = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
-            for (const auto causal : {causal_boundary::none, causal_boundary::top_left,
-                                      causal_boundary::bottom_right}) {
-                what.desc.causal = causal;
+            for (const auto& rules : test::boundaries) {
+                what.rules = rules;
                 check(what);
             }
         }
@@ -74,7 +73,7 @@ TEST_P(bf16_attention, takes_weights_of_separate_operators) {
         attention_case what = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
         what.desc.order = attention_order::operators;
         what.desc.weights_type = data_type::bf16;
-        what.desc.causal = causal_boundary::top_left;
+        what.rules = mask_rules{.causal = true};
         check(what);
     }
 }

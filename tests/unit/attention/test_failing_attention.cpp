@@ -35,7 +35,7 @@ attention_case with_everything() {
     lay_out(random, what.bias, data_type::bf16, {70, 90}, test::layout::any);
     what.bias.fill(std::vector<double>(70 * 90, 0.5));
     what.desc.fill = -2;
-    what.desc.causal = causal_boundary::bottom_right;
+    what.rules = mask_rules{.from_end = true, .causal = true};
     what.describe();
     return what;
 }
