@@ -61,6 +61,9 @@ struct attention_numbers {
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
     std::optional<std::int64_t> causal_offset = {}; // row r keeps keys up to r + offset; none: all
+    // Gradients as operators compute them from the statistics: also those of the fill, and from
+    // statistics of any size.
+    bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };
