@@ -43,10 +43,10 @@ public:
         take_f32(&*exp, op_kind::exp);
         take_scores(exp->inputs[0].id);
         take_weights(exp->outputs[0].id);
-        require(sums_ != 1, "one gradient is a sum over heads, the other is not");
+        require(sums_ % 2 == 0 && chain_.sum_ids.size() % 2 == 0,
+                "one gradient is a sum over heads, the other is not");
         chain_.grouped_queries = sums_ == 2;
         require_whole();
-        chain_.op_ids.assign(taken_.begin(), taken_.end());
         return std::move(chain_);
     }
 
@@ -71,8 +71,8 @@ private:
     const std::vector<std::size_t>& output_ids_;
     partition_policy policy_;
     gradients_chain chain_;
-    std::set<std::size_t> taken_;
-    std::size_t sums_ = 0; // over groups
+    std::set<std::size_t> taken_, results_;
+    std::size_t sums_ = 0; // over groups, by the chain
 };
 
 const op& gradients_finder::take(const op* op, op_kind kind) {
@@ -111,12 +111,17 @@ std::size_t gradients_finder::take_cast(std::size_t value) {
     return take(user, op_kind::type_cast).outputs[0].id;
 }
 
-// The gradient after its sum over the heads of a group.
+// The gradient after its sum over the heads of a group, unless the sum follows the chain.
 std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     const op* const user = policy_.only_reader(gradient);
+    results_.insert(user == nullptr ? gradient : user->outputs[0].id);
     if (user == nullptr) return gradient;
     const op& sum = take(user, op_kind::reduce_sum);
     require(sums_along(sum, 3), "a gradient is summed otherwise than over heads");
+    if (sum.inputs[0].type != data_type::f32) {
+        chain_.sum_ids.push_back(sum.id);
+        return gradient;
+    }
     ++sums_;
     return sum.outputs[0].id;
 }
@@ -220,19 +225,14 @@ void gradients_finder::take_products(std::size_t gradient) {
         if (user->transpose_a)
             chain_.key_gradient = take_group_sum(result);
         else
-            chain_.query_gradient = result;
+            results_.insert(chain_.query_gradient = result);
     }
 }
 
 void gradients_finder::require_whole() const {
     require(taken_.size() == ops_.size(), "the partition has other operators, too");
-    require(std::ranges::all_of(output_ids_,
-                                [&](std::size_t id) {
-                                    return id == chain_.query_gradient ||
-                                           id == chain_.key_gradient || id == chain_.value_gradient;
-                                }),
-            "a value between the operators is an output");
-    require(output_ids_.size() == 3, "not every gradient is an output");
+    require(std::set(output_ids_.begin(), output_ids_.end()) == results_,
+            "the outputs are not the gradients");
 }
 
 } // namespace

@@ -420,6 +420,24 @@ TEST_P(training, gradients) {
     EXPECT_EQ(runs_as("gradients", partitions), partitions.size() == 1 && plugin_is_loaded());
 }
 
+// The client leaves the layouts of the gradients to the library.
+TEST_P(training, gradients_of_any_layout) {
+    const training_case& of = GetParam();
+    if (!is_supported(of.type)) GTEST_SKIP() << "oneDNN does not have the type on this CPU";
+    const auto partitions = partitions_of(backward(of));
+    if (partitions.size() != 1) GTEST_SKIP() << "several partitions";
+    auto outputs = partitions[0].get_output_ports();
+    for (logical_tensor& output : outputs)
+        output = {output.get_id(), of.type, output.get_dims(), layout::any};
+    const auto compiled = compile(partitions[0], partitions[0].get_input_ports(), outputs);
+    for (const logical_tensor& output : outputs) {
+        const auto chosen = compiled.query_logical_tensor(output.get_id());
+        EXPECT_EQ(chosen.get_dims(), output.get_dims());
+        EXPECT_EQ(chosen.get_data_type(), of.type);
+    }
+    EXPECT_EQ(maskwise_owns(compiled), plugin_is_loaded());
+}
+
 // The scores' gradients have another scale, or other readers.
 TEST_P(training, other_graphs_are_not_gradients) {
     const training_case& of = GetParam();
