@@ -61,6 +61,9 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
+    // Gradients as operators compute them from the statistics: also those of the fill, and from
+    // statistics of any size.
+    bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };

@@ -67,7 +67,12 @@ public:
     explicit chain_finder(const match_policy& policy) : policy_(policy) {}
 
     row_chain find(const op& start) {
-        start.kind == op_kind::select ? take_select(start) : begin_with_soft_max(start);
+        if (start.kind == op_kind::select)
+            take_select(start);
+        else if (start.kind == op_kind::soft_max)
+            begin_with_soft_max(start);
+        else
+            begin_with_elementwise(start);
         if (!policy_.may_begin_with(chain_.scores))
             throw no_chain{"the scores have readers outside the chain"};
         grow_down();
@@ -89,6 +94,7 @@ private:
 
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
+    void begin_with_elementwise(const op& start);
     bool take_mask(const op& select, bool keeps_row);
     bool may_take_select(const op& select, std::size_t row) const;
     row_step make_select(const op& select, std::size_t row);
@@ -123,6 +129,16 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
     chain_.op_ids.push_back(soft_max.id);
     chain_.scores = soft_max.inputs[0].id;
     chain_.result = soft_max.outputs[0].id;
+}
+
+void chain_finder::begin_with_elementwise(const op& start) {
+    const auto inputs = row_inputs_of(start);
+    const auto row = inputs ? policy_.row_of(start, inputs->first, inputs->last) : std::nullopt;
+    if (!row) throw no_chain{"not exactly one input is computed in the partition"};
+    chain_.scores = chain_.result = start.inputs[*row].id;
+    if (!take_elementwise(start)) throw no_chain{"not an operator of rows"};
+    chain_.op_ids.push_back(start.id);
+    chain_.result = start.outputs[0].id;
 }
 
 // Returns false and leaves the chain unchanged if cond is an ordinary operand.

@@ -24,6 +24,8 @@ enum class op_kind : std::uint8_t {
     mat_mul,
     static_transpose,
     reorder,
+    exp,
+    reduce_sum,
     other
 };
 
@@ -41,6 +43,8 @@ struct op {
     std::vector<logical_tensor> outputs;
     bool transpose_a = false, transpose_b = false; // of MatMul
     std::vector<std::int64_t> order = {};          // of StaticTranspose
+    std::vector<std::int64_t> axes = {};           // of ReduceSum
+    bool keeps_dims = false;                       // of ReduceSum
 };
 
 // Whether the operator works along this dimension of its first input, counted from the end.

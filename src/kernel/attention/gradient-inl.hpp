@@ -74,7 +74,7 @@ struct gradient_lanes {
         const auto weight = InPairs ? exp_of_pair(exponent) : exp_below_one(exponent);
         auto gradient = hn::Mul(weight, hn::Sub(other, delta));
         if (Steps::has_slope && !to.of_bias) gradient = hn::Mul(gradient, slope);
-        if (IsMasked && !(to.of_bias && tile.bias_on_fill))
+        if (IsMasked && !to.of_fill)
             gradient = zero_masked(tile, key, lane, gradient); // last: the slope may be NaN
         return {weight, gradient};
     }

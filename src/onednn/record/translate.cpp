@@ -167,6 +167,8 @@ graph::op translate(const op_record& record) {
     op.transpose_a = value_of<bool>(record, abi::attr_transpose_a).value_or(false);
     op.transpose_b = value_of<bool>(record, abi::attr_transpose_b).value_or(false);
     op.order = value_of<std::vector<std::int64_t>>(record, abi::attr_order).value_or(op.order);
+    op.axes = value_of<std::vector<std::int64_t>>(record, abi::attr_axes).value_or(op.axes);
+    op.keeps_dims = value_of<bool>(record, abi::attr_keep_dims).value_or(false);
     for (std::int64_t& d : op.order) // may be counted from the end
         if (d < 0) d += static_cast<std::int64_t>(op.order.size());
     for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));
