@@ -33,7 +33,7 @@ set(CPACK_COMPONENT_MASKWISE_DESCRIPTION
 Select (where) at memory speed, as a C++ library, as a plugin in front of
 oneDNN Graph and as an execution provider for ONNX Runtime.
 .
-maskwise-info tells what a program would get, maskwise-bench checks and
+maskwise-info tells which oneDNN a program gets, maskwise-bench checks and
 measures cases on the machine's oneDNN.")
 set(CPACK_COMPONENT_MASKWISE-DEV_DESCRIPTION
 "The headers of Maskwise's C++ API, its CMake package and its file for

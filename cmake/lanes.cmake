@@ -1,7 +1,7 @@
 # Lanes: the oneDNN installations that clients are compiled against and run with.
 #
-# MASKWISE_LANES lists them as "<name>=<prefix>;..."; left at "auto" it is what
-# `scripts/lane --list` prints. For each lane there is
+# MASKWISE_LANES lists them as "<name>=<prefix>;..."; "auto" is the output of
+# `scripts/lane --list`. For each lane there is
 #
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
 #   MASKWISE_LANE_NAMES    the list of names to loop over: the default first
@@ -20,9 +20,9 @@
 #                        [TIMEOUT seconds])
 #   adds the ctest test "<lane>/<name>" (PLUGIN none, the default) or "<lane>/<name>/preload",
 #   with the labels lane-<lane> and plugin-none or plugin-preload. PLUGIN preload puts the built
-#   libmaskwise_onednn.so in front by LD_PRELOAD (behind the sanitizer's runtime, where there is
+#   libmaskwise_onednn.so in front by LD_PRELOAD (after the sanitizer's runtime, if there is
 #   one). A client that links the plugin first (link order) uses PLUGIN none.
-#   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything behind the plugin.
+#   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything with the plugin in front.
 #
 # maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
 #                          [TIMEOUT seconds] [REPORTS_CASES])

@@ -8,10 +8,10 @@ set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package sc
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 # Kernels take a third of the whole build.
-set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "What the kernels alone are compiled with besides, such as -O1")
+set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "More compiler flags for the kernels alone, such as -O1")
 # One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
-# "auto" takes what scripts/setup installed.
+# "auto" takes those of scripts/setup.
 set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")
 # The folder of an installed OpenVINO, such as that of its wheel, that integrations/openvino is built
-# against; "auto" takes what scripts/setup --python installed, OFF builds without it.
+# against; "auto" takes that of scripts/setup --python, OFF builds without it.
 set(MASKWISE_OPENVINO "auto" CACHE STRING "OpenVINO to build libmaskwise_openvino.so against")

@@ -1,7 +1,7 @@
-# What `cmake --install` puts down, and the CMake package by which a project finds it:
-# find_package(maskwise) gives maskwise::maskwise, the C++ API, and
-# maskwise::onednn, the plugin, to be linked before oneDNN; behind find_package(OpenVINO)
-# maskwise::openvino, too, to be linked behind openvino::runtime. pkg-config knows the C++ API only.
+# The files of `cmake --install`, and the CMake package by which a project finds them.
+# find_package(maskwise) gives maskwise::maskwise, the C++ API, and maskwise::onednn, the plugin, to
+# be linked before oneDNN. After find_package(OpenVINO) it also gives maskwise::openvino, to be
+# linked after openvino::runtime. pkg-config knows the C++ API only.
 include(CMakePackageConfigHelpers)
 
 # Installs into the prefix, with libraries below lib_dir. Called twice, because Debian has another
@@ -23,16 +23,16 @@ function(maskwise_install_libraries lib_dir runtime dev extra)
     install(EXPORT ${exports} NAMESPACE maskwise:: FILE maskwise-targets.cmake
             DESTINATION "${package_dir}" COMPONENT ${dev} ${extra})
 
-    set(made "${PROJECT_BINARY_DIR}/package/${runtime}")
+    set(staging "${PROJECT_BINARY_DIR}/package/${runtime}")
     configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/maskwise-config.cmake.in"
-        "${made}/maskwise-config.cmake" INSTALL_DESTINATION "${package_dir}")
-    write_basic_package_version_file("${made}/maskwise-config-version.cmake"
+        "${staging}/maskwise-config.cmake" INSTALL_DESTINATION "${package_dir}")
+    write_basic_package_version_file("${staging}/maskwise-config-version.cmake"
                                      COMPATIBILITY SameMinorVersion)
-    install(FILES "${made}/maskwise-config.cmake" "${made}/maskwise-config-version.cmake"
+    install(FILES "${staging}/maskwise-config.cmake" "${staging}/maskwise-config-version.cmake"
             DESTINATION "${package_dir}" COMPONENT ${dev} ${extra})
     file(RELATIVE_PATH prefix_from_pc "/${lib_dir}/pkgconfig" "/")
-    configure_file("${PROJECT_SOURCE_DIR}/cmake/maskwise.pc.in" "${made}/maskwise.pc" @ONLY)
-    install(FILES "${made}/maskwise.pc" DESTINATION "${lib_dir}/pkgconfig" COMPONENT ${dev} ${extra})
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/maskwise.pc.in" "${staging}/maskwise.pc" @ONLY)
+    install(FILES "${staging}/maskwise.pc" DESTINATION "${lib_dir}/pkgconfig" COMPONENT ${dev} ${extra})
 endfunction()
 
 function(maskwise_install_rest runtime dev extra)

@@ -2,13 +2,13 @@
 # below this folder share a precompiled header. With ccache it needs
 # CCACHE_SLOPPINESS=pch_defines,time_macros.
 function(maskwise_programs_below folder out)
-    get_property(found DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+    get_property(targets_below DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
     get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
     foreach(each IN LISTS below)
         maskwise_programs_below("${each}" targets)
-        list(APPEND found ${targets})
+        list(APPEND targets_below ${targets})
     endforeach()
-    set(${out} ${found} PARENT_SCOPE)
+    set(${out} ${targets_below} PARENT_SCOPE)
 endfunction()
 
 function(maskwise_precompile_test_headers folder)

@@ -109,7 +109,7 @@ def example(model: Model, width: int) -> tuple[Named, Named, list[str]]:
 
 
 class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are not installed here
-    """The model with these inputs only: the exporter would make inputs of other numbers, too."""
+    """The model with these inputs only. Otherwise the exporter turns numbers into inputs, too."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()

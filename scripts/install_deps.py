@@ -87,11 +87,11 @@ def telling_line(output: str) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
-def run_quietly(what: str, command: list[str], cwd: Path | None = None) -> str:
+def run_quietly(title: str, command: list[str], cwd: Path | None = None) -> str:
     """Runs a command. If it fails, the message has one line of its output."""
     result = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
     if result.returncode != 0:
-        raise Failure(f"{what} failed: {telling_line(result.stdout + result.stderr)}")
+        raise Failure(f"{title} failed: {telling_line(result.stdout + result.stderr)}")
     return result.stdout
 
 
@@ -150,8 +150,8 @@ def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], No
         say(f"{name}: ready after {time.monotonic() - start:.0f} s")
 
 
-def install_named(what: str, name: str, build: Callable[[Path, Pins], None]) -> None:
-    install(what, DEPS / name, Pins(ROOT / f"scripts/{name}.txt"), build)
+def install_named(title: str, name: str, build: Callable[[Path, Pins], None]) -> None:
+    install(title, DEPS / name, Pins(ROOT / f"scripts/{name}.txt"), build)
 
 
 def pip(python: Path, arguments: list[str]) -> None:
@@ -337,9 +337,9 @@ def install_for_wheels() -> None:
 
 def install_all(lanes: list[str]) -> None:
     install_named("Python tools", "tools", build_environment)
-    own = os.environ.get("MASKWISE_ONEDNN", "")
-    if own:
-        run_quietly(f"MASKWISE_ONEDNN={own}", [str(ROOT / "scripts/lane"), "--describe"])
+    prefix = os.environ.get("MASKWISE_ONEDNN", "")
+    if prefix:
+        run_quietly(f"MASKWISE_ONEDNN={prefix}", [str(ROOT / "scripts/lane"), "--describe"])
         return
     if platform.machine() != "x86_64":
         raise Failure("the lanes exist for x86-64 only; set MASKWISE_ONEDNN=<prefix of a oneDNN>")

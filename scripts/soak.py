@@ -212,8 +212,8 @@ def main() -> int:
     parser.add_argument("--client", default="")
     parser.add_argument("--plugin", default="")
     arguments = parser.parse_args()
-    given = (arguments.client, arguments.plugin)
-    client, plugin = given if all(given) else built(arguments.lane)
+    programs = (arguments.client, arguments.plugin)
+    client, plugin = programs if all(programs) else built(arguments.lane)
     return soak(arguments.seconds, command_of(arguments.lane, client, plugin))
 
 

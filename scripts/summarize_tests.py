@@ -101,7 +101,7 @@ def read_programs(listing: Path) -> dict[str, Program]:
 
 def reason_of(skipped: ElementTree.Element) -> str:
     message = skipped.get("message", "")
-    if message == "collection skipped":  # pytest's, of a whole file: the text is (file, line, why)
+    if message == "collection skipped":  # pytest's message for a whole file: (file, line, reason)
         message = ast.literal_eval(skipped.text or "")[2].removeprefix("Skipped: ")
     return " ".join(WHERE.sub("", message).split()) or "no reason given"
 

@@ -56,15 +56,15 @@ def measured(path: Path) -> str:
 def run_cells(bench: Path) -> Cells:
     """The type, both times and their ratio of the cases shown."""
     table = json.loads(measured(bench / "run-perf.json"))
-    found = {}
-    for name, dtype, _, alone, own, faster, _ in table["rows"]:
+    rows = {}
+    for name, dtype, _, alone, maskwise_ms, faster, _ in table["rows"]:
         times = "" if faster == "-" else f"{float(faster):.3g} times"
-        found[name, dtype] = [ms_text(alone), ms_text(own), times]
-    if lacking := [key for key in SHOWN if key not in found]:
+        rows[name, dtype] = [ms_text(alone), ms_text(maskwise_ms), times]
+    if lacking := [key for key in SHOWN if key not in rows]:
         raise Fault(f"run-perf.json: without {lacking[0]}")
     library = table["library"].removesuffix(", Maskwise in front")
     head = ["Select (cond, src_0, src_1)", "type", "oneDNN", "with Maskwise", "faster"]
-    return library, head, [[name, key[1], *found[key]] for key, name in SHOWN.items()]
+    return library, head, [[name, key[1], *rows[key]] for key, name in SHOWN.items()]
 
 
 def lengths_cells(bench: Path) -> Cells:
@@ -105,8 +105,8 @@ CELLS: dict[str, Callable[[Path], Cells]] = {
 def cells_of(name: str, bench: Path) -> Cells:
     if name in CELLS:
         return CELLS[name](bench)
-    found = json.loads(measured(bench / f"{name}.json"))
-    return found["versions"], found["head"], found["rows"]
+    result = json.loads(measured(bench / f"{name}.json"))
+    return result["versions"], result["head"], result["rows"]
 
 
 def stamp_of(bench: Path, suite: str) -> dict[str, str]:
@@ -146,8 +146,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", help=f"tables to take: {', '.join(BY_NAME)}")
     parser.add_argument("--field", type=Path, help="the JSON file of a field kit")
-    given = parser.parse_args()
-    names, bench = given.tables, unpacked(given.field) if given.field else BENCH
+    arguments = parser.parse_args()
+    names, bench = arguments.tables, unpacked(arguments.field) if arguments.field else BENCH
     if unknown := [name for name in names if name not in BY_NAME]:
         parser.error(f"no table '{unknown[0]}'; there are {', '.join(BY_NAME)}")
     status = 0

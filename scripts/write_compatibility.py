@@ -53,8 +53,8 @@ def function_table(functions: list[Function]) -> str:
             rows.setdefault((function.since, function.does), []).append(f"`{function.name}`")
     lines = ["| `dnnl_graph_` | since | what Maskwise does |", "|---|---|---|"]
     for (since, does), names in rows.items():
-        what = does or f"passes it on; `unimplemented` before {version_text(since)}"
-        lines.append(f"| {', '.join(names)} | {version_text(since)} | {what} |")
+        text = does or f"passes it on; `unimplemented` before {version_text(since)}"
+        lines.append(f"| {', '.join(names)} | {version_text(since)} | {text} |")
     return "\n".join(lines)
 
 

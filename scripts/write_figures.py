@@ -38,7 +38,10 @@ SELECT_ENGINE = (
     "src/kernel",
     "src/plan",
     "src/exec",
-    *(f":(exclude)src/{of}" for of in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")),
+    *(
+        f":(exclude)src/{pattern}"
+        for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
+    ),
 )
 # A cell that is only a figure: a script must write it.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
@@ -213,16 +216,16 @@ def read_result(path: Path) -> Result:
 def results_of(table: Table, root: Path) -> dict[str, Result]:
     """The results of a table, by CPU class."""
     paths = sorted((root / "docs/figures").glob(f"*/{table.name}.json"))
-    found = {path.parent.name: read_result(path) for path in paths}
-    if not found:
+    results = {path.parent.name: read_result(path) for path in paths}
+    if not results:
         raise Fault(
             f"{table.documents[0]}: no results for the table '{table.name}': "
             f"run {table.command}, then scripts/take_figures.py"
         )
     if table.drawn:
-        newest = max(found, key=lambda name: found[name].date)
-        return {newest: found[newest]}
-    return found
+        newest = max(results, key=lambda name: results[name].date)
+        return {newest: results[newest]}
+    return results
 
 
 def caption(result: Result) -> str:
@@ -284,10 +287,10 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def sign(picture: str, of: Table, root: Path) -> str:
+def sign(picture: str, table: Table, root: Path) -> str:
     """Adds a last line to a picture: its source, the script's version, and a hash of the result."""
     script = Path(__file__).with_name("draw_picture.py").read_text()
-    source = digest(f"{results_of(of, root)}\n{script}")
+    source = digest(f"{results_of(table, root)}\n{script}")
     return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
 
 
@@ -348,16 +351,16 @@ def outdated(root: Path) -> tuple[list[str], list[str]]:
     faults: list[str] = []
     notes: list[str] = []
     unknown: list[str] = []
-    for of in every_measured(root):
-        behind = commits_behind(root, of.commit, of.sources)
+    for measured in every_measured(root):
+        behind = commits_behind(root, measured.commit, measured.sources)
         if behind is None:
-            unknown.append(f"{of.where}: commit {of.commit[:9]} is not in the history")
+            unknown.append(f"{measured.where}: commit {measured.commit[:9]} is not in the history")
         elif behind > MOST_COMMITS:
-            here = of.cpu_class == cpu_class()
-            what = f"{behind} commits of what it measures came since {of.commit[:9]}"
+            here = measured.cpu_class == cpu_class()
+            age = f"{behind} commits of what it measures came since {measured.commit[:9]}"
             todo = "measure again" if here else "measure again on such a machine"
             (faults if here else notes).append(
-                f"{of.where}: {what}, at most {MOST_COMMITS}: {todo}"
+                f"{measured.where}: {age}, at most {MOST_COMMITS}: {todo}"
             )
     if unknown and git(root, "rev-parse", "--is-shallow-repository") != "false":
         return faults, [*notes, f"the age of {len(unknown)} results is not known: no history here"]

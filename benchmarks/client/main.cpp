@@ -26,9 +26,9 @@ void check(dnnl_status_t status, const char* call) {
 using owns_function = int (*)(const_dnnl_graph_compiled_partition_t);
 
 owns_function owns() {
-    static const auto found =
+    static const auto cases =
         reinterpret_cast<owns_function>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
-    return found;
+    return cases;
 }
 
 logical_tensor::data_type type_of(const std::string& dtype) {
@@ -72,14 +72,15 @@ public:
     }
 
     dnnl::graph::compiled_partition make() const {
-        dnnl_graph_compiled_partition_t made = nullptr;
-        check(dnnl_graph_compiled_partition_create(&made, partition_.get()), "compiled_partition");
-        dnnl::graph::compiled_partition owner(made);
+        dnnl_graph_compiled_partition_t compiled = nullptr;
+        check(dnnl_graph_compiled_partition_create(&compiled, partition_.get()),
+              "compiled_partition");
+        dnnl::graph::compiled_partition owner(compiled);
         std::array<const dnnl_graph_logical_tensor_t*, 3> inputs{&tensors_[0], &tensors_[1],
                                                                  &tensors_[2]};
         const dnnl_graph_logical_tensor_t* output = &tensors_[3];
-        check(dnnl_graph_partition_compile(partition_.get(), made, inputs.size(), inputs.data(), 1,
-                                           &output, engine_.get()),
+        check(dnnl_graph_partition_compile(partition_.get(), compiled, inputs.size(), inputs.data(),
+                                           1, &output, engine_.get()),
               "partition_compile");
         return owner;
     }
@@ -130,18 +131,19 @@ private:
 class client {
 public:
     json answer(const json& request) {
-        const std::string what = request.at("do");
+        const std::string request_name = request.at("do");
         const dnnl_version_t& v = *dnnl_version();
-        if (what == "hello")
+        if (request_name == "hello")
             return {{"version", std::to_string(v.major) + '.' + std::to_string(v.minor) + '.' +
                                     std::to_string(v.patch)},
                     {"threads", processor_count()},
                     {"maskwise", owns() != nullptr}};
-        if (what == "load") return load(parse_case(request.at("case")));
-        if (what == "time") return measured_.time(request);
-        if (what == "compile") return compile(parse_case(request.at("case")), request.at("count"));
-        if (what == "peak_resident") return {{"bytes", peak_resident_bytes()}};
-        throw std::invalid_argument("unknown request '" + what + "'");
+        if (request_name == "load") return load(parse_case(request.at("case")));
+        if (request_name == "time") return measured_.time(request);
+        if (request_name == "compile")
+            return compile(parse_case(request.at("case")), request.at("count"));
+        if (request_name == "peak_resident") return {{"bytes", peak_resident_bytes()}};
+        throw std::invalid_argument("unknown request '" + request_name + "'");
     }
 
 private:

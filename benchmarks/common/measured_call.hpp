@@ -24,8 +24,8 @@ public:
 // Answers the requests "load" and "time" of a measuring process.
 class measured_call {
 public:
-    // Runs the call once on the case's data. Returns {"state": "right"} or "wrong". Throws what the
-    // call throws, and std::runtime_error if a file cannot be read.
+    // Runs the call once on the case's data. Returns {"state": "right"} or "wrong". Throws the
+    // call's exceptions, and std::runtime_error if a file cannot be read.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);
     // {"samples": seconds}; throws std::invalid_argument if no case is loaded.
     json time(const json& request);

@@ -17,9 +17,9 @@ std::byte* arena::take(std::int64_t bytes) {
     if (bytes <= size_) return data_;
     if (data_) munmap(data_, static_cast<std::size_t>(size_));
     const auto size = static_cast<std::size_t>(bytes);
-    void* const at =
+    void* const mapping =
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    data_ = at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+    data_ = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
     size_ = data_ ? bytes : 0;
     if (!data_)
         throw std::system_error(errno, std::generic_category(),

@@ -17,10 +17,10 @@ int serve(const std::function<json(const json&)>& answer);
 // move the thread to the idle processor.
 inline constexpr double warm_seconds = 10e-3;
 
-// Returns seconds per call: `samples` samples, but not many more than fit `max_seconds`, at least
-// one. One call and as many as fit `warm` seconds run first and are not counted. They are counted
-// if calls are slow or, with a shorter warm-up than usual, longer than the warm-up. Short calls are
-// repeated within a sample; `wait` ends a sample.
+// Returns seconds per call: at most `samples` samples, at least one, and not many more than fit
+// `max_seconds`. First, one call and as many as fit `warm` seconds run as a warm-up. It is not
+// counted, unless calls are slow or, with a shorter warm-up than usual, longer than the warm-up.
+// Short calls are repeated within a sample; `wait` ends a sample.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);

@@ -49,12 +49,12 @@ private:
 class client {
 public:
     json answer(const json& request) {
-        const std::string what = request.at("do");
-        if (what == "hello") return {{"version", "engine"}, {"threads", processor_count()}};
-        if (what == "time") return measured_.time(request);
-        if (what == "peak_resident") return {{"bytes", peak_resident_bytes()}};
-        if (what == "load") return load(parse_case(request.at("case")));
-        throw std::invalid_argument("unknown request '" + what + "'");
+        const std::string request_name = request.at("do");
+        if (request_name == "hello") return {{"version", "engine"}, {"threads", processor_count()}};
+        if (request_name == "time") return measured_.time(request);
+        if (request_name == "peak_resident") return {{"bytes", peak_resident_bytes()}};
+        if (request_name == "load") return load(parse_case(request.at("case")));
+        throw std::invalid_argument("unknown request '" + request_name + "'");
     }
 
 private:

@@ -1,7 +1,7 @@
-"""Attention with the masks of scripts/bench masks, by Maskwise, SDPA and FlexAttention alternately,
-on torch tensors and torch's threads, in one process.
+"""Measures attention with the masks of scripts/bench masks. Maskwise, SDPA and FlexAttention take
+turns in one process, on torch tensors and torch's threads.
 
-If all threads take part and the run is complete, it writes the table of scripts/bench masks.
+A complete run on all threads writes the table of scripts/bench masks.
 """
 
 import argparse
@@ -30,11 +30,13 @@ FLEX = "FlexAttention"
 class Peer(mask_torch.Peer):
     left_out: frozenset[str] = frozenset()  # FlexAttention if there is no compiler
 
-    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
-        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
-        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
+    def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in problem.operands()]
         attend = partial(maskwise.attention, *operands, enable_gqa=True)
-        ways = mask_engine.forms(of, attend, mask_torch.read, torch.from_numpy) | super().ways(of)
+        ways = mask_engine.forms(problem, attend, mask_torch.read, torch.from_numpy) | super().ways(
+            problem
+        )
         return {form: make for form, make in ways.items() if form not in self.left_out}
 
 

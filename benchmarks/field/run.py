@@ -100,7 +100,7 @@ def facts(env: dict[str, str]) -> dict[str, Any]:
 
 
 def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> dict[str, Any]:
-    """Ends processes that this one started, and their children."""
+    """At the time limit, kills the stage's process and its children."""
     begin = time.monotonic()
     with log.open("w") as out:
         process = subprocess.Popen(

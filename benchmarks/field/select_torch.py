@@ -1,4 +1,4 @@
-"""torch.where and masked_fill without and with maskwise.torch.install(), alternately."""
+"""Measures torch.where and masked_fill, in turns without and with maskwise.torch.install()."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,8 @@
-// Attention without a mask, by shape and type, and its share of the machine's limit:
+// Measures attention without a mask, by shape and type, and its share of the machine's limit:
 // bench_attention --benchmark_filter='kept/.*'. Rates count two operations for each multiply-add.
-// `share` is that rate over the peak of as many threads, which this run measures from registers;
-// for few queries it is the rate at which keys and values are read over the rate of memory.
+// `share` is that rate divided by the peak of the same number of threads, which this run measures
+// in registers. For few queries it is the rate of reading keys and values divided by that of
+// memory.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
 // small/<type>/<shape>/<threads>: as many queries as keys; one is the cost of any call.
@@ -40,25 +41,26 @@ struct shape {
 std::vector<float> numbers(std::int64_t count, data_type type) {
     static std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
-    std::vector<float> made(static_cast<std::size_t>(type == data_type::f32 ? count : count / 2));
-    for (float& value : made) value = uniform(random);
-    if (type == data_type::f32) return made;
-    for (float& value : made) {
+    std::vector<float> values(static_cast<std::size_t>(type == data_type::f32 ? count : count / 2));
+    for (float& value : values) value = uniform(random);
+    if (type == data_type::f32) return values;
+    for (float& value : values) {
         const auto upper = std::bit_cast<std::uint32_t>(value) & 0xFFFF0000;
         value = std::bit_cast<float>(upper | upper >> 16);
     }
-    return made;
+    return values;
 }
 
 struct problem {
     // `keys` are also the values; empty if both are in other memory.
-    problem(const shape& of, std::vector<float> keys)
-        : query(numbers(of.heads * of.queries * of.depth, of.type)), key(std::move(keys)),
-          value(key), dst(query.size()) {
-        desc.query = desc.dst = {of.type, {1, of.heads, of.queries, of.depth}};
-        desc.key = desc.value = {of.type, {1, of.key_heads, of.keys, of.depth}};
-        desc.grouped_queries = of.heads != of.key_heads;
-        products = 2.0 * static_cast<double>(of.queries * of.keys * of.heads * of.depth);
+    problem(const shape& sizes, std::vector<float> keys)
+        : query(numbers(sizes.heads * sizes.queries * sizes.depth, sizes.type)),
+          key(std::move(keys)), value(key), dst(query.size()) {
+        desc.query = desc.dst = {sizes.type, {1, sizes.heads, sizes.queries, sizes.depth}};
+        desc.key = desc.value = {sizes.type, {1, sizes.key_heads, sizes.keys, sizes.depth}};
+        desc.grouped_queries = sizes.heads != sizes.key_heads;
+        products =
+            2.0 * static_cast<double>(sizes.queries * sizes.keys * sizes.heads * sizes.depth);
     }
     attention_operands operands() {
         return {query.data(), key.data(), value.data(), nullptr, nullptr, dst.data()};
@@ -71,16 +73,16 @@ struct problem {
 
 double peak(bool in_pairs, int threads) {
     static std::map<std::pair<bool, int>, double> known;
-    double& found = known[{in_pairs, threads}];
-    if (found == 0) found = measured_peak(active_isa(), in_pairs, threads);
-    return found;
+    double& cached = known[{in_pairs, threads}];
+    if (cached == 0) cached = measured_peak(active_isa(), in_pairs, threads);
+    return cached;
 }
 
 // More than the caches hold, because a model reads its weights between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Memory that all threads read, in the way that was the fastest. It holds keys and values of either
-// type: each half of a float is a bf16.
+// Memory whose rate is measured by a read of all threads, in the fastest way tried. It holds keys
+// and values of either type: each half of a float is a bf16.
 class cold_memory {
 public:
     cold_memory() {
@@ -99,8 +101,8 @@ public:
 private:
     template <typename Value>
     static std::byte* aligned(std::vector<Value>& memory) {
-        const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-        return reinterpret_cast<std::byte*>((at + 63) / 64 * 64);
+        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        return reinterpret_cast<std::byte*>((address + 63) / 64 * 64);
     }
     double rate_of(const limit_variant& variant) const {
         const auto begin = std::chrono::steady_clock::now();
@@ -134,28 +136,28 @@ void attend(benchmark::State& state, problem& data, int threads) {
         Counter(2 * data.products / of_peak, Counter::kIsIterationInvariantRate);
 }
 
-void run_kept(benchmark::State& state, const shape& of, int threads) {
-    problem data(of, numbers(of.key_heads * of.keys * of.depth, of.type));
+void run_kept(benchmark::State& state, const shape& sizes, int threads) {
+    problem data(sizes, numbers(sizes.key_heads * sizes.keys * sizes.depth, sizes.type));
     attend(state, data, threads);
 }
 
-void run_thin(benchmark::State& state, const shape& of) {
+void run_thin(benchmark::State& state, const shape& sizes) {
     static const cold_memory memory;
-    problem data(of, {});
-    attention_operands at = data.operands();
+    problem data(sizes, {});
+    attention_operands operands = data.operands();
     const auto plan = make_tile_plan(data.desc, active_isa());
     double limit = memory.rate();
     std::int64_t next = 0;
     for ([[maybe_unused]] auto _ : state) {
-        if (next + 2 * of.key_bytes() > cold_bytes) next = 0;
-        at.key = memory.bytes() + next;
-        at.value = memory.bytes() + next + of.key_bytes();
-        next += 2 * of.key_bytes();
-        run_attention(*plan, at, nullptr);
+        if (next + 2 * sizes.key_bytes() > cold_bytes) next = 0;
+        operands.key = memory.bytes() + next;
+        operands.value = memory.bytes() + next + sizes.key_bytes();
+        next += 2 * sizes.key_bytes();
+        run_attention(*plan, operands, nullptr);
         benchmark::ClobberMemory();
     }
     using benchmark::Counter;
-    const auto bytes = static_cast<double>(2 * of.key_bytes());
+    const auto bytes = static_cast<double>(2 * sizes.key_bytes());
     limit = std::max(limit, memory.rate());
     state.counters["read"] = Counter(bytes, Counter::kIsIterationInvariantRate);
     state.counters["memory"] = limit;
@@ -170,11 +172,11 @@ constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
                                                        {"bf16", data_type::bf16}};
 
 // Adds the case for 1, 2, 4 ... threads, and for all.
-void add_whole(const std::string& name, const shape& of) {
+void add_whole(const std::string& name, const shape& sizes) {
     const int most = available_threads();
     for (int threads = 1; threads < 2 * most; threads *= 2)
         add(name + "/" + std::to_string(std::min(threads, most)),
-            [=](benchmark::State& state) { run_kept(state, of, std::min(threads, most)); });
+            [=](benchmark::State& state) { run_kept(state, sizes, std::min(threads, most)); });
 }
 
 void add_kept() {
@@ -200,9 +202,9 @@ void add_thin() {
         {"32over8x4096x128", {32, 8, 1, 4096, 128, data_type::f32}},
         {"32over8x2048x128", {32, 8, 1, 2048, 128, data_type::f32}}};
     for (const auto& [type_name, type] : types)
-        for (const auto& [name, of] : shapes)
+        for (const auto& [name, sizes] : shapes)
             for (std::int64_t queries = 1; queries <= 64; ++queries) {
-                shape thin = of;
+                shape thin = sizes;
                 thin.type = type;
                 thin.queries = queries;
                 add("thin/" + std::string(type_name) + "/" + name + "/" + std::to_string(queries),

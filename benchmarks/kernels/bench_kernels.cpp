@@ -23,9 +23,9 @@ struct operands {
         for (std::byte& byte : cond) byte = static_cast<std::byte>(random() & 1);
     }
     std::byte* aligned_dst() {
-        void* at = dst.data();
+        void* address = dst.data();
         std::size_t space = dst.size();
-        return static_cast<std::byte*>(std::align(64, dst.size() - 64, at, space));
+        return static_cast<std::byte*>(std::align(64, dst.size() - 64, address, space));
     }
     std::vector<std::byte> cond, src_0, src_1, dst;
 };

@@ -29,10 +29,10 @@ struct share {
     std::int64_t ahead_bytes;
     int places;
 
-    // Lines read before the piece that begins at the written line `at`. Cheap, because it is in the
-    // inner loop: a division would take longer than a piece.
-    std::int64_t read_before(std::int64_t at) const {
-        return at >= written ? read : (at * per_line) >> fraction_bits;
+    // Lines read before the piece that begins at the written `line`. A multiplication and a shift,
+    // because in this inner loop a division would take longer than a piece.
+    std::int64_t read_before(std::int64_t line) const {
+        return line >= written ? read : (line * per_line) >> fraction_bits;
     }
     static constexpr int fraction_bits = 20;
     std::int64_t per_line = (read << fraction_bits) / std::max<std::int64_t>(1, written);
@@ -86,13 +86,13 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
     vector sum = hn::Set(tag(), 0x3f8000013f800001);
-    for (std::int64_t at = 0; at < s.written; at += s.piece) {
-        const std::int64_t end = std::min(at + s.piece, s.written);
-        const std::int64_t first = s.read_before(at), last = s.read_before(end);
+    for (std::int64_t line = 0; line < s.written; line += s.piece) {
+        const std::int64_t end = std::min(line + s.piece, s.written);
+        const std::int64_t first = s.read_before(line), last = s.read_before(end);
         for (int place = 0; place < s.places; ++place)
             sum = read_lines<Ahead>(s, s.from + place * s.place_bytes + first * line_bytes,
                                     last - first, sum);
-        write_lines<Stream>(s.to + at * line_bytes, end - at, sum);
+        write_lines<Stream>(s.to + line * line_bytes, end - line, sum);
     }
     if constexpr (Stream) hwy::FlushStream();
 }
@@ -157,8 +157,8 @@ void run_blocks(const limit_pass& pass, const limit_variant& variant, int thread
     tbb::parallel_for(
         0, threads,
         [&](int) {
-            for (std::int64_t at = next++; at < blocks; at = next++)
-                run_part(pass, variant, at, blocks);
+            for (std::int64_t block = next++; block < blocks; block = next++)
+                run_part(pass, variant, block, blocks);
         },
         tbb::simple_partitioner());
 }

@@ -1,8 +1,8 @@
 // bench_limit: measures the fastest way to move the bytes of a case.
-//   {"do": "hello"}              version, threads, and of each way its name and threads
+//   {"do": "hello"}              version, threads, and the name and threads of each way
 //   {"do": "bind", "read", "written"}  the bytes that must move
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
-//          of each way asked for, of each pass: its samples
+//          the samples of each requested way, pass by pass
 
 #include "common/memory.hpp"
 #include "common/serve.hpp"
@@ -22,11 +22,11 @@ bool uses_all(const limit_variant& way) {
 class limit {
 public:
     json answer(const json& request) {
-        const std::string what = request.at("do");
-        if (what == "hello") return hello();
-        if (what == "bind") return bind(request.at("read"), request.at("written"));
-        if (what == "time") return time(request);
-        throw std::invalid_argument("unknown request '" + what + "'");
+        const std::string request_name = request.at("do");
+        if (request_name == "hello") return hello();
+        if (request_name == "bind") return bind(request.at("read"), request.at("written"));
+        if (request_name == "time") return time(request);
+        throw std::invalid_argument("unknown request '" + request_name + "'");
     }
 
 private:

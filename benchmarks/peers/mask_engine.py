@@ -20,37 +20,37 @@ class Peer(mask_problem.Peer):
     def __init__(self, threads: int) -> None:
         self.threads = min(threads, len(os.sched_getaffinity(0)))
 
-    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
-        operands = of.operands()
-        if of.dtype == "bf16":
+    def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
+        operands = problem.operands()
+        if problem.dtype == "bf16":
             from ml_dtypes import bfloat16
 
             operands = [one.astype(bfloat16) for one in operands]
         out = np.empty_like(operands[0])
         attend = partial(maskwise.attention, *operands, enable_gqa=True, out=out)
-        return forms(of, attend, lambda answer: answer.astype(np.float32))
+        return forms(problem, attend, lambda answer: answer.astype(np.float32))
 
 
-def rules_of(of: Problem) -> Mask | None:
-    parts = [getattr(Mask, name)(**numbers) for name, numbers in of.rules.items()]
+def rules_of(problem: Problem) -> Mask | None:
+    parts = [getattr(Mask, name)(**numbers) for name, numbers in problem.rules.items()]
     return reduce(and_, parts) if parts else None
 
 
 def forms(
-    of: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
+    problem: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
 ) -> dict[str, Callable[[], Form]]:
     """`array` converts a NumPy array to an argument of `attend`."""
 
     def form(make: Callable[[], Any]) -> Callable[[], Form]:
         return lambda: (partial(attend, make()), read)
 
-    rules = {"rules": form(lambda: rules_of(of))} if of.rules else {}
-    if of.bias is not None:
-        return {**rules, "array": form(lambda: array(of.added))}
-    if of.kept is None:
+    rules = {"rules": form(lambda: rules_of(problem))} if problem.rules else {}
+    if problem.bias is not None:
+        return {**rules, "array": form(lambda: array(problem.added))}
+    if problem.kept is None:
         return {"no mask": form(lambda: None)}
     return {
         **rules,
-        "array": form(lambda: array(of.kept)),
-        "prepared": form(lambda: Mask.dense(array(of.kept))),
+        "array": form(lambda: array(problem.kept)),
+        "prepared": form(lambda: Mask.dense(array(problem.kept))),
     }

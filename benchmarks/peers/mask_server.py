@@ -29,25 +29,25 @@ class Peer(mask_problem.Peer):
         for file in (f"vllm/{library}.abi3.so", "zentorch/libzentorch.so"):
             torch.ops.load_library(Path(sysconfig.get_path("purelib")) / file)
 
-    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
-        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
-        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
-        forms = {"zentorch": partial(zentorch, of, operands)}
-        if sequences := sequences_of(of):
-            forms["vLLM"] = partial(vllm, of, operands, sequences)
+    def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in problem.operands()]
+        forms = {"zentorch": partial(zentorch, problem, operands)}
+        if sequences := sequences_of(problem):
+            forms["vLLM"] = partial(vllm, problem, operands, sequences)
         return forms
 
 
-def zentorch(of: Problem, operands: list[torch.Tensor]) -> Form:
+def zentorch(problem: Problem, operands: list[torch.Tensor]) -> Form:
     """Requires as many key heads as heads, and adds its mask."""
     query, *rest = operands
     key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in rest)
-    mask = tensor(of.kept if of.bias is None else of.added, query.dtype)
+    mask = tensor(problem.kept if problem.bias is None else problem.added, query.dtype)
     if mask is not None and mask.dtype == torch.bool:
         mask = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
-    if of.is_causal:
+    if problem.is_causal:
         mask = None
-    call = partial(torch.ops.zentorch.zentorch_sdpa, query, key, value, is_causal=of.is_causal)
+    call = partial(torch.ops.zentorch.zentorch_sdpa, query, key, value, is_causal=problem.is_causal)
     return partial(call, attn_mask=mask), lambda answer: read(answer[0])
 
 
@@ -63,13 +63,13 @@ class Sequences:
     window: int = -1  # keys before a row, including its own; not causal: as many after it
 
 
-def sequences_of(of: Problem) -> Sequences | None:
+def sequences_of(problem: Problem) -> Sequences | None:
     """None: vLLM does not support this mask."""
-    batch, rows, keys = of.shape[0], of.shape[2], of.key_shape[2]
+    batch, rows, keys = problem.shape[0], problem.shape[2], problem.key_shape[2]
     every = Sequences([rows] * batch, [keys] * batch, [keys] * batch)
-    if of.bias is not None or (of.keeps is not None and len(of.rules) != 1):
+    if problem.bias is not None or (problem.keeps is not None and len(problem.rules) != 1):
         return None
-    for rule, numbers in of.rules.items():
+    for rule, numbers in problem.rules.items():
         if rule in ("causal", "sliding"):
             every.is_causal, every.window = True, numbers.get("size", -1)
         elif rule == "window":
@@ -84,10 +84,10 @@ def sequences_of(of: Problem) -> Sequences | None:
     return every
 
 
-def vllm(of: Problem, operands: list[torch.Tensor], sequences: Sequences) -> Form:
+def vllm(problem: Problem, operands: list[torch.Tensor], sequences: Sequences) -> Form:
     query, key, value = (one.transpose(1, 2).flatten(0, 1).contiguous() for one in operands)
     (_, heads, depth), key_heads = query.shape, key.shape[1]
-    isa = "amx" if HAS_AMX and of.dtype == "bf16" else "vec"
+    isa = "amx" if HAS_AMX and problem.dtype == "bf16" else "vec"
     blocks = [-(-keys // BLOCK) for keys in sequences.keys]
     table = torch.zeros(len(blocks), max(blocks), dtype=torch.int32)
     slots = torch.arange(sum(blocks) * BLOCK).split([count * BLOCK for count in blocks])
@@ -111,5 +111,5 @@ def vllm(of: Problem, operands: list[torch.Tensor], sequences: Sequences) -> For
         *(query, key_cache, value_cache, output, starts, lengths, depth**-0.5),
         *(sequences.is_causal, None, sequences.window, table, 0.0, schedule, None, None),
     )
-    batch, _, rows, _ = of.shape
+    batch, _, rows, _ = problem.shape
     return call, lambda _: read(output.view(batch, rows, heads, depth).transpose(1, 2))

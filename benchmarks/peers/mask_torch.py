@@ -20,15 +20,15 @@ class Peer(mask_problem.Peer):
         torch.set_grad_enabled(False)
         self.threads = torch.get_num_threads()
 
-    def ways(self, of: Problem) -> dict[str, Callable[[], Form]]:
-        kind = torch.float32 if of.dtype == "f32" else torch.bfloat16
-        operands = [torch.from_numpy(one).to(kind) for one in of.operands()]
+    def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
+        kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
+        operands = [torch.from_numpy(one).to(kind) for one in problem.operands()]
         attend = partial(scaled_dot_product_attention, *operands, enable_gqa=True)
-        mask = of.kept if of.bias is None else of.added
+        mask = problem.kept if problem.bias is None else problem.added
         forms = {"SDPA": lambda: (partial(attend, attn_mask=tensor(mask, kind)), read)}
-        if of.is_causal:
+        if problem.is_causal:
             forms["SDPA is_causal"] = lambda: (partial(attend, is_causal=True), read)
-        forms["FlexAttention"] = lambda: (flex(of, operands), read)
+        forms["FlexAttention"] = lambda: (flex(problem, operands), read)
         return forms
 
 
@@ -43,25 +43,25 @@ def tensor(mask: Any, kind: Any) -> Any:
     return tensor if tensor.dtype == torch.bool else tensor.to(kind)
 
 
-def flex(of: Problem, operands: list[Any]) -> Callable[[], Any]:
+def flex(problem: Problem, operands: list[Any]) -> Callable[[], Any]:
     """Compiles for this problem in a fresh state. After eight others, torch would not compile
     it."""
     torch._dynamo.reset()
-    rows, keys = of.shape[2], of.key_shape[2]
+    rows, keys = problem.shape[2], problem.key_shape[2]
     block_mask, score_mod = None, None
-    if of.keeps is not None:
-        keeps = of.keeps(torch.as_tensor)
-        has_sequences = of.kept.shape[0] > 1
+    if problem.keeps is not None:
+        keeps = problem.keeps(torch.as_tensor)
+        has_sequences = problem.kept.shape[0] > 1
         block_mask = create_block_mask(
             lambda b, h, q, kv: keeps(b, q, kv),
-            of.shape[0] if has_sequences else None,
+            problem.shape[0] if has_sequences else None,
             None,
             rows,
             keys,
             device="cpu",
         )
-    if of.bias is not None:
-        added = torch.from_numpy(of.added)
+    if problem.bias is not None:
+        added = torch.from_numpy(problem.added)
         heads = added.shape[1] > 1
 
         def score_mod(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:

@@ -81,11 +81,12 @@ class Selecting:
 
     def load(self, case: dict[str, Any]) -> dict[str, str]:
         try:
-            self.of, self.forms = self.ready(case)  # keeps the arrays alive
+            self.operands, self.forms = self.ready(case)  # keeps the arrays alive
         except Refused as reason:
             return {"state": "refused", "reason": str(reason)}
         answers = [form() for form in self.forms.values()]
         right = [
-            self.of.is_expected(a if isinstance(a, np.ndarray) else self.of.dst) for a in answers
+            self.operands.is_expected(a if isinstance(a, np.ndarray) else self.operands.dst)
+            for a in answers
         ]
         return {"state": "right" if all(right) else "wrong"}

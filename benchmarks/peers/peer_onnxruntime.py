@@ -54,12 +54,12 @@ class Peer(Selecting):
             self.options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
-        of, kind = Operands(case), TYPES[case["dtype"]]
-        of.require_dense()
-        inputs = {"cond": (of.cond, TensorProto.BOOL)}
-        inputs |= {"src_0": (of.src_0, kind), "src_1": (of.src_1, kind)}
+        operands, kind = Operands(case), TYPES[case["dtype"]]
+        operands.require_dense()
+        inputs = {"cond": (operands.cond, TensorProto.BOOL)}
+        inputs |= {"src_0": (operands.src_0, kind), "src_1": (operands.src_1, kind)}
         node = helper.make_node("Where", list(inputs), ["dst"])
         try:
-            return of, {"": bound([node], inputs, of.dst, kind, 16, self.options)}
+            return operands, {"": bound([node], inputs, operands.dst, kind, 16, self.options)}
         except Exception as error:  # ONNX Runtime's classes are private
             raise Refused(str(error).splitlines()[0]) from None

@@ -44,14 +44,14 @@ class Peer(Selecting):
     version = ov.__version__.split("-")[0]
 
     def ready(self, case: dict[str, Any]) -> tuple[Operands, dict[str, Any]]:
-        of, kind = Operands(case), TYPES[case["dtype"]]
-        of.require_dense()
-        inputs = [(of.cond, ov.Type.boolean), (of.src_0, kind), (of.src_1, kind)]
+        operands, kind = Operands(case), TYPES[case["dtype"]]
+        operands.require_dense()
+        inputs = [(operands.cond, ov.Type.boolean), (operands.src_0, kind), (operands.src_1, kind)]
         select, hint = (
             partial(ops.select, auto_broadcast="numpy"),
             {"EXECUTION_MODE_HINT": "ACCURACY"},
         )
         try:
-            return of, {"": bound(select, inputs, of.dst, self.threads, **hint)}
+            return operands, {"": bound(select, inputs, operands.dst, self.threads, **hint)}
         except RuntimeError as error:
             raise Refused(str(error).splitlines()[0]) from None

@@ -1,8 +1,8 @@
-"""Models in OpenVINO, accelerated and not, alternately in one process: Select alone, the cost of a
-call on few elements, and attention with typical masks of models. Prints a line for each case and
-for each missed target.
+"""Measures models in OpenVINO, accelerated and not, in turns in one process: Select alone, the cost
+of a call on few elements, and attention with typical masks of models. Prints a line for each case
+and for each missed target.
 
-Started by `scripts/bench openvino`, which has the package built. build/bench/openvino.json keeps
+Started by `scripts/bench openvino`, which builds the package. build/bench/openvino.json keeps
 the times.
 """
 

@@ -1,7 +1,7 @@
-"""Published language models, exported by PyTorch, in OpenVINO with and without Maskwise,
-alternately in one process. Prints a line for each model, batch and length.
+"""Measures published language models, exported by PyTorch, in OpenVINO. Runs with and without
+Maskwise take turns in one process. Prints a line for each model, batch and length.
 
-Started by `scripts/bench openvino --models`, which has the package built and the models exported.
+Started by `scripts/bench openvino --models`, which builds the package and exports the models.
 build/bench/openvino_models.json keeps the times.
 """
 

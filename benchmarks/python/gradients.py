@@ -1,7 +1,7 @@
-"""Attention forward and backward under masks of models, by SDPA and by Maskwise alternately in one
-process on torch's threads, and training steps of ModernBERT-base with 6 layers.
+"""Measures attention forward and backward with masks of models, and training steps of
+ModernBERT-base with 6 layers. SDPA and Maskwise take turns in one process on torch's threads.
 
-Started by scripts/bench gradients, which has everything installed and built.
+Started by scripts/bench gradients, which installs and builds everything.
 """
 
 import statistics
@@ -47,8 +47,8 @@ def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
         return list(torch.autograd.grad(attend(*tensors), tensors, seed))
 
     sdpa = partial(scaled_dot_product_attention, **options)
-    own = partial(maskwise.attention, attn_mask=rules_of(problem))
-    return partial(step, sdpa), partial(step, own)
+    maskwise_form = partial(maskwise.attention, attn_mask=rules_of(problem))
+    return partial(step, sdpa), partial(step, maskwise_form)
 
 
 def training_steps(module: Any, inputs: dict[str, Any]) -> tuple[Step, Step]:
@@ -80,8 +80,16 @@ def row_of(name: str, shape: str, kind: str, steps: tuple[Step, Step]) -> list[s
     begin = time.monotonic()
     while len(taken) < TURNS and (len(taken) < 3 or time.monotonic() - begin < SECONDS):
         taken.append([milliseconds(step) for step in steps])
-    sdpa, own = (statistics.median(times) for times in zip(*taken, strict=True))
-    return [name, shape, kind, f"{sdpa:.4g}", f"{own:.4g}", f"{sdpa / own:.2f}", f"{apart:.1e}"]
+    sdpa, maskwise_form = (statistics.median(times) for times in zip(*taken, strict=True))
+    return [
+        name,
+        shape,
+        kind,
+        f"{sdpa:.4g}",
+        f"{maskwise_form:.4g}",
+        f"{sdpa / maskwise_form:.2f}",
+        f"{apart:.1e}",
+    ]
 
 
 def rows(only: str) -> Iterator[list[str]]:

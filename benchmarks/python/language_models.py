@@ -1,7 +1,7 @@
-"""Whole models of transformers, with published widths and few layers, with each attention
-alternately in one process, on torch's threads.
+"""Measures whole models of transformers, with published widths and few layers. Their attention
+implementations take turns in one process on torch's threads.
 
-Started by scripts/bench transformers, which has everything installed and built.
+Started by scripts/bench transformers, which installs and builds everything.
 """
 
 import statistics
@@ -41,7 +41,7 @@ def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
 
     forms = {
         "sdpa": form("sdpa"),
-        "maskwise": form(model.own, inputs=model.own_inputs(length, dtype)),
+        "maskwise": form(model.attention, inputs=model.own_inputs(length, dtype)),
     }
     if model.batch * length <= LONGEST_EAGER and not model.compiles:
         forms["eager"] = form("eager")

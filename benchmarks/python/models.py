@@ -1,9 +1,9 @@
-"""Published language models, exported by both of PyTorch's exporters, in ONNX Runtime with and
-without Maskwise, alternately in one process. Prints a line for each.
+"""Measures published language models, exported by both of PyTorch's exporters, in ONNX Runtime.
+Runs with and without Maskwise take turns in one process. Prints a line for each model.
 
 ONNX Runtime's profiler measures the share of Where and Softmax in the time without Maskwise.
-Started by `scripts/bench onnxruntime --models`, which has the package built and the models
-exported. build/bench/onnxruntime_models.json keeps the times.
+Started by `scripts/bench onnxruntime --models`, which builds the package and exports
+the models. build/bench/onnxruntime_models.json keeps the times.
 """
 
 import json

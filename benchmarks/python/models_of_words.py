@@ -19,7 +19,7 @@ class Model:
     config: Given = field(default_factory=dict)
     kind: Any = AutoModel
     padding: str = ""  # right: half of the last sequence; random: a length per sequence
-    own: str = "maskwise"  # the measured attention of Maskwise
+    attention: str = "maskwise"  # the measured attention of Maskwise
     compiles: bool = False  # measure both under torch.compile, which takes a minute per shape
 
     def mask(self, length: int) -> torch.Tensor:
@@ -52,7 +52,7 @@ class Model:
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
         """Inputs packed for Maskwise, whose attention is that of packed batches."""
         inputs = self.inputs(length, dtype)
-        if self.own != "maskwise_flash":
+        if self.attention != "maskwise_flash":
             return inputs
         mask = inputs["attention_mask"]
         lengths = mask.sum(1)
@@ -69,7 +69,7 @@ class Model:
         states = answer if torch.is_tensor(answer) else answer[0]
         if not self.padding:
             return states.float()
-        if form == "maskwise" and self.own == "maskwise_flash":
+        if form == "maskwise" and self.attention == "maskwise_flash":
             return states[0].float()
         return states[self.mask(length).bool()].float()
 
@@ -143,8 +143,18 @@ MODELS = (
     Model(f"Qwen 3 0.6B, 4 layers, {NEW_WORDS} words on", "qwen3", (16, 512), 1, QWEN, Generating),
     Model("BERT-base, 4 layers, padded", "bert", (32, 128, 512), 8, BERT, padding="right"),
     Model("MiniLM, padded", "bert", (64, 256), 32, MINILM, padding="random"),
-    Model("MiniLM, packed", "bert", (64, 256), 32, MINILM, padding="random", own="maskwise_flash"),
-    Model("BERT-base, packed", "bert", (128,), 32, BERT, padding="random", own="maskwise_flash"),
+    Model(
+        "MiniLM, packed",
+        "bert",
+        (64, 256),
+        32,
+        MINILM,
+        padding="random",
+        attention="maskwise_flash",
+    ),
+    Model(
+        "BERT-base, packed", "bert", (128,), 32, BERT, padding="random", attention="maskwise_flash"
+    ),
     Model("Whisper's decoder, base", "whisper", (64, 448), config=WHISPER),
     Model("ViT-base, 6 layers", "vit", (197,), 4, {"num_hidden_layers": 6}),
 )

@@ -1,9 +1,9 @@
-"""Models in ONNX Runtime with and without Maskwise's provider, alternately in one process: Where
-alone on the shapes of suite select; scale, mask and Softmax; blocks of attention as PyTorch's
-exporters write them; single operators of attention. Prints a line for each case and for each missed
-target.
+"""Measures models in ONNX Runtime. Runs with and without Maskwise's provider take turns in one
+process. The models are: Where alone on the shapes of suite select; scale, mask and Softmax; blocks
+of attention as PyTorch's exporters write them; single operators of attention. Prints a line for
+each case and for each missed target.
 
-Started by `scripts/bench onnxruntime`, which has the package built. build/bench/onnxruntime.json
+Started by `scripts/bench onnxruntime`, which builds the package. build/bench/onnxruntime.json
 keeps the times.
 """
 

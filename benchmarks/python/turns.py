@@ -1,4 +1,4 @@
-"""Calls measured alternately in one process, for suites that measure a library with and without
+"""Measures calls in turns in one process, for suites that run a library with and without
 Maskwise."""
 
 import argparse

@@ -1,9 +1,9 @@
-"""maskwise.where and NumPy alternately in one process, in two tables. For a new array,
-NumPy's time is that of numpy.where. For an existing array, it is the faster of numpy.where and two
-copies. Huge pages are as NumPy sets them.
+"""Measures maskwise.where and NumPy in turns in one process. Prints two tables: times of cases, and
+rates by element width. For a new array, NumPy's time is that of numpy.where. For an existing array,
+it is the faster of numpy.where and two copies. NumPy's setting of huge pages stays.
 
-Started by `scripts/bench python`, which has the package built. build/bench/python.json keeps the
-first.
+Started by `scripts/bench python`, which builds the package. build/bench/python.json keeps the first
+table.
 """
 
 import statistics
@@ -126,7 +126,10 @@ def main() -> None:
     keep(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
     sizes = [bytes_a_second(400 << 10), bytes_a_second(256 << 20)]
     rates = [
-        [f"{8 * np.dtype(dtype).itemsize} bits", *(f"{of[dtype] / 1e9:.0f} GB/s" for of in sizes)]
+        [
+            f"{8 * np.dtype(dtype).itemsize} bits",
+            *(f"{size[dtype] / 1e9:.0f} GB/s" for size in sizes),
+        ]
         for dtype in WIDTHS
     ]
     print("", markdown(["width", "400 KB", "256 MB"], rates), sep="\n")

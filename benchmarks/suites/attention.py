@@ -2,7 +2,7 @@
 sequences (or the harness's cases without ../shared). Also measures the ceiling: the time of
 oneDNN's parts plus the least time to move the bytes of Maskwise's part.
 
-Started by scripts/bench attention, which has everything installed and built.
+Started by scripts/bench attention, which installs and builds everything.
 """
 
 import argparse

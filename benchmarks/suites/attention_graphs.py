@@ -215,14 +215,14 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
     return Parts(cut(graph, before), cut(graph, after), bytes_moved(ops, own_ops))
 
 
-def bytes_moved(ops: list[dict[str, Any]], own: list[dict[str, Any]]) -> int:
+def bytes_moved(ops: list[dict[str, Any]], partition_ops: list[dict[str, Any]]) -> int:
     """Bytes of the inputs and outputs, each counted once."""
-    own_ids = {op["id"] for op in own}
+    own_ids = {op["id"] for op in partition_ops}
     outside = [op for op in ops if op["id"] not in own_ids]
     used = {tensor["id"] for op in outside for tensor in op["inputs"]}
-    inside = {tensor["id"] for op in own for tensor in op["inputs"]}
-    moved = list(inputs_of(own).values())
-    for op in own:
+    inside = {tensor["id"] for op in partition_ops for tensor in op["inputs"]}
+    moved = list(inputs_of(partition_ops).values())
+    for op in partition_ops:
         moved += [t for t in op["outputs"] if t["id"] in used or t["id"] not in inside]
     return sum(elements(tensor) * BYTES[tensor["dtype"]] for tensor in moved)
 

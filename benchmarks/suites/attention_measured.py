@@ -31,7 +31,7 @@ class Measured:
     lane: str
     library: str = ""
     state: str = ""  # why there are no times
-    claim: str = ""  # Maskwise's description of what it runs
+    claim: str = ""  # from Maskwise's verbose line
     samples: dict[str, list[float]] = field(default_factory=dict)
     row_bytes: int = 0
     shares: list[float] = field(default_factory=list)  # share of the ceiling, turn by turn

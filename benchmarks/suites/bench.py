@@ -1,6 +1,6 @@
-"""Measures Select by Maskwise, by other libraries, and the limit of the machine.
+"""Measures Select in Maskwise and in other libraries, and the limit of the machine.
 
-Started by scripts/bench, which has everything installed and built.
+Started by scripts/bench, which installs and builds everything.
 """
 
 import argparse

@@ -52,7 +52,7 @@ class Case:
     mask: str = "random"
     seed: int = 1
     own_mask: bool = field(default=True, compare=False)  # the default mask of its row in the table
-    what: str = field(default="", compare=False)
+    about: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
         """The bytes that it moves, if operands do not overlap. If cond is constant, only one
@@ -113,12 +113,12 @@ def shape_table() -> list[Case]:
     for line in SHAPES.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
-        name, *operands, mask, what = line.split(None, 5)
+        name, *operands, mask, about = line.split(None, 5)
         cond, src_0, src_1 = map(parse_operand, operands)
         shape = broadcast(cond.dims, src_0.dims, src_1.dims)
         if broadcast(src_0.dims, src_1.dims) != shape:
             src_1 = expand(src_1, shape)
-        cases.append(Case("select", name, cond, src_0, src_1, dense(shape), mask=mask, what=what))
+        cases.append(Case("select", name, cond, src_0, src_1, dense(shape), mask=mask, about=about))
     return cases
 
 
@@ -158,7 +158,7 @@ def cache_bytes() -> dict[int, int]:
     """Cache sizes by level, as the system reports them."""
     sizes = {}
     for index in CACHES.glob("index*"):
-        kind, level, size = ((index / what).read_text() for what in ("type", "level", "size"))
+        kind, level, size = ((index / name).read_text() for name in ("type", "level", "size"))
         if not kind.startswith("Instruction"):
             sizes[int(level)] = int(size.strip().removesuffix("K")) << 10
     return dict(sorted(sizes.items()))

@@ -1,8 +1,8 @@
-"""Measures the driver's cases with oneDNN alone and with the plugin, alternately: those of
-benchdnn_inputs/. If MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also those cases of
-oneDNN's batches that contain an operator around which Maskwise claims partitions.
+"""Measures the cases of benchdnn_inputs/, in turns with oneDNN alone and with the plugin. If
+MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures the cases of oneDNN's batches
+that contain an operator around which Maskwise claims partitions.
 
-Started by scripts/bench driver, which has everything installed and built.
+Started by scripts/bench driver, which installs and builds everything.
 """
 
 import argparse

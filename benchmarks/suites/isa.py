@@ -1,5 +1,5 @@
-"""Compares the engine with itself, case by case: on each instruction set of this machine, and built
-from other commits. Started by scripts/bench isa.
+"""Compares the engine's instruction sets on this machine, and its builds of several commits, case
+by case. Started by scripts/bench isa.
 
 Exits with 1 if an instruction set is more than 5 % slower than a lesser one, or this build than
 another, in two measurements. build/bench/isa-cases.json holds every case.
@@ -30,8 +30,8 @@ TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 @dataclass
 class Compared(Row):
-    """Median seconds of a case by each way, its time relative to the way that it must not be slower
-    than, and the limit's time relative to its own: medians of the turns."""
+    """One case. `seconds` holds the median time of each way, `ratios` the time of a way relative to
+    one that must not be faster, `fractions` the limit's time relative to a way's."""
 
     plan: str = ""  # the times of the first way
     seconds: dict[str, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Compared(Row):
 
 
 def sets_here() -> list[str]:
-    """Widest first. Plain C++ only for machines without any."""
+    """The instruction sets of this machine, widest first."""
     flags = processor_facts().get("flags", "").split()
     return [name for flag, name in CLASSES if flag in flags]
 

@@ -1,7 +1,7 @@
-"""Attention without a mask compared with the machine's peak: multiply-adds from registers for large
-and small calls, and the memory rate for few queries with many keys.
+"""Compares attention without a mask with the machine's peak: for large and small calls the rate of
+multiply-adds in registers, for few queries with many keys the rate of memory.
 
-Started by scripts/bench limits, which has everything built.
+Started by scripts/bench limits, which builds everything.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Measures attention with typical masks of models, by Maskwise, PyTorch, vLLM and zentorch
-alternately. Each has a separate process, which is stopped while others are measured.
+"""Measures attention with typical masks of models. Maskwise, PyTorch, vLLM and zentorch take turns.
+Each has a separate process, which is stopped while others are measured.
 
-Started by scripts/bench masks, which has everything installed and built.
+Started by scripts/bench masks, which installs and builds everything.
 """
 
 import statistics

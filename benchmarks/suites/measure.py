@@ -68,12 +68,12 @@ def maskwise_version() -> str:
 
 
 class Bench:
-    def __init__(self, limit: Limit, own: Worker, peers: list[Worker], folder: str) -> None:
+    def __init__(self, limit: Limit, subject: Worker, peers: list[Worker], folder: str) -> None:
         self.limit = limit
-        self.own = own
+        self.subject = subject
         self.peers = peers
         self.folder = folder
-        self.about = {worker.impl: worker.ask(do="hello") for worker in [own, *peers]}
+        self.about = {worker.impl: worker.ask(do="hello") for worker in [subject, *peers]}
         self.plan = ""  # plan of the last measured case, if the engine reports it
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
@@ -87,7 +87,7 @@ class Bench:
             for worker in self.peers
             if (only is None or worker.impl in only) and self.is_worth_it(worker, case, effort)
         ]
-        taken = self.load_all([self.own, *peers], request)
+        taken = self.load_all([self.subject, *peers], request)
         shares: list[float] = []
         for turn in range(effort.turns):
             for worker in peers:
@@ -95,8 +95,8 @@ class Bench:
             self.limit.time_kept(effort.samples, effort.seconds)
             for pair in range(effort.pairs):
                 first = (turn * effort.pairs + pair) % 2 == 0
-                shares += self.take_pair(taken[self.own.impl], turn, effort, own_first=first)
-        rows = [self.row(case, worker, taken[worker.impl]) for worker in [self.own, *peers]]
+                shares += self.take_pair(taken[self.subject.impl], turn, effort, own_first=first)
+        rows = [self.row(case, worker, taken[worker.impl]) for worker in [self.subject, *peers]]
         best = self.limit.kept[0]
         rows.append(make_row(case, "limit", best.name, best.passes, best.threads))
         complete(rows, sum(needed), shares)
@@ -159,12 +159,12 @@ class Bench:
         known += samples
         return samples
 
-    def take_pair(self, own: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
+    def take_pair(self, subject: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
         """Ratios of the limit's time to Maskwise's, measured right after each other."""
-        mine = self.take(self.own, own, "", turn, effort) if own_first else []
+        mine = self.take(self.subject, subject, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:
-            mine = self.take(self.own, own, "", turn, effort)
+            mine = self.take(self.subject, subject, "", turn, effort)
         return [statistics.median(limit) / statistics.median(mine)] if mine else []
 
     def row(self, case: Case, worker: Worker, taken: Taken) -> Row:
@@ -181,5 +181,5 @@ class Bench:
 
     def close(self) -> None:
         self.limit.close()
-        for worker in [self.own, *self.peers]:
+        for worker in [self.subject, *self.peers]:
             worker.close()

@@ -70,9 +70,9 @@ def line_bytes(operand: Operand, width: int, touched: Any) -> int:
 
 
 def make(case: Case, folder: str) -> tuple[int, int]:
-    """Writes cond, src_0, src_1 and the answer, each with the bytes that the operand spans. Returns
-    the least bytes to read and to write: whole cache lines; of the sources, only lines with a
-    selected element."""
+    """Writes cond, src_0, src_1 and the answer as files, each with all bytes of its span.
+    Returns the least bytes to read and to write, in whole cache lines. A source's line counts only
+    if an element in it is selected."""
     width, shape = WIDTH[case.dtype], case.dst.dims
     cond = np.zeros(case.cond.span(), bool)
     view(cond, case.cond)[...] = mask_of(case.mask, case.cond.dims, case.seed)

@@ -1,7 +1,7 @@
 """Runs two cases of suite select with the real programs and the real limit. Results must be correct
 and times must be numbers. Their size does not matter, because the machine may be busy.
 
-Started by scripts/bench smoke, which has everything built.
+Started by scripts/bench smoke, which builds everything.
 """
 
 import argparse

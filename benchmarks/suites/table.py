@@ -1,5 +1,5 @@
-"""Tables: those for the documents, which scripts/take_figures.py finds below build/bench, and those
-of the Select suites on the terminal, with a line per case while they run."""
+"""Writes and prints tables. Tables for the documents go below build/bench, from where
+scripts/take_figures.py takes them. The Select suites print a line per case while they run."""
 
 import argparse
 import json
@@ -83,7 +83,7 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
 
 
 def head(others: list[str]) -> list[str]:
-    """`others`: implementations to compare with; a line has their relative times."""
+    """Column titles. `others`: implementations whose relative times each line shows."""
     names = [name.removeprefix("onednn ") for name in others]
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 

@@ -22,15 +22,15 @@ HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
 
 @dataclass
 class Line:
-    what: str
+    about: str
     target: str
     measured: str
-    of: str  # counts: how many cases meet it, how many do not
+    counts: str  # counts: how many cases meet it, how many do not
     holds: bool | None  # None: not measured
 
     def cells(self) -> list[str]:
         verdict = {True: "holds", False: "MISSED", None: "not measured"}[self.holds]
-        return [self.what, self.target, self.measured, self.of, verdict]
+        return [self.about, self.target, self.measured, self.counts, verdict]
 
 
 Values = list[tuple[float, str]]  # each with the case's name, ascending
@@ -102,17 +102,17 @@ def fractions(cases: Iterable[Rows]) -> Measured:
     return Measured(sorted(values), states)
 
 
-def at_least(what: str, target: float, measured: Measured, unit: str = "") -> Line:
+def at_least(about: str, target: float, measured: Measured, unit: str = "") -> Line:
     """The worst of the values, how many miss the target, and the median."""
     values = measured.values
     if not values:
-        return Line(what, f"{target:g}{unit}", "-", measured.text(), None)
+        return Line(about, f"{target:g}{unit}", "-", measured.text(), None)
     worst, name = values[0]
     missed = sum(value < target for value, _ in values)
     text = f"least {worst:.2f}{unit} ({name}), median {measured.median():.2f}{unit}"
     if missed:
         text += f"; {missed} of {len(values)} below"
-    return Line(what, f"{target:g}{unit}", text, measured.text(), missed == 0)
+    return Line(about, f"{target:g}{unit}", text, measured.text(), missed == 0)
 
 
 def times_as_fast(cases: Iterable[Rows], impl: str) -> Measured:
@@ -164,20 +164,20 @@ def select_lines(cases: list[Rows]) -> list[Line]:
 
 
 def sweep_lines(cases: list[Rows]) -> list[Line]:
-    what, target = "sweep, p5 / minimum: of the limit", "0.50 / 0.25"
+    about, target = "sweep, p5 / minimum: of the limit", "0.50 / 0.25"
     measured = fractions(cases)
     if not measured.values:
-        return [Line(what, target, "-", measured.text(), None)]
+        return [Line(about, target, "-", measured.text(), None)]
     tail, (least, name) = measured.tail(), measured.values[0]
     text = f"p5 {tail:.2f}, least {least:.2f} (case {name}), median {measured.median():.2f}"
     holds = tail >= 0.5 and least >= 0.25
-    return [Line(what, target, text, measured.text(), holds)]
+    return [Line(about, target, text, measured.text(), holds)]
 
 
-def at_most(what: str, target: float, value: float | None, unit: str, count_text: str) -> Line:
+def at_most(about: str, target: float, value: float | None, unit: str, count_text: str) -> Line:
     if value is None:
-        return Line(what, f"{target:g} {unit}", "-", count_text, None)
-    return Line(what, f"{target:g} {unit}", f"{value:.3g} {unit}", count_text, value <= target)
+        return Line(about, f"{target:g} {unit}", "-", count_text, None)
+    return Line(about, f"{target:g} {unit}", f"{value:.3g} {unit}", count_text, value <= target)
 
 
 def small_lines(cases: list[Rows]) -> list[Line]:
@@ -185,8 +185,8 @@ def small_lines(cases: list[Rows]) -> list[Line]:
     measured = fractions(native)
     seconds = [rows["maskwise"].seconds_median or math.inf for rows in native]
     micros = seconds[0] * 1e6 if seconds else None
-    what = "64 elements through the C ABI, native runtime"
-    return [at_most(what, 0.2, micros, "us", measured.text())]
+    about = "64 elements through the C ABI, native runtime"
+    return [at_most(about, 0.2, micros, "us", measured.text())]
 
 
 def note_lines(notes: dict[str, Any]) -> list[Line]:
@@ -200,9 +200,9 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
     memory = notes["memory"]
     extra = (memory["maskwise"] - memory["onednn"]) / (1 << 20)
     most = MEMORY_BYTES / (1 << 20)
-    what = "peak memory over oneDNN alone, 1024x4096 f32"
+    about = "peak memory over oneDNN alone, 1024x4096 f32"
     lines.append(
-        at_most(what, most, extra, "MiB", f"least of {memory['processes']} processes each")
+        at_most(about, most, extra, "MiB", f"least of {memory['processes']} processes each")
     )
     return lines
 
@@ -243,7 +243,7 @@ def limit_line(every: list[Rows]) -> Line:
     holds = not twice if measured else None
     count_text = Measured([], states).text()
     return Line(
-        "nobody is faster than the limit in two of three", f"{ABOVE}", text, count_text, holds
+        "faster than the limit in two of three measurements", f"{ABOVE}", text, count_text, holds
     )
 
 
@@ -252,9 +252,9 @@ def copy_line(copies: dict[str, float]) -> Line:
         f"{name} {value}" for name, value in copies.items() if name not in (COPY_RATIO, "pairs")
     )
     ratio = copies[COPY_RATIO]
-    what = "a copy of 128 MiB, GB/s; the limit's time on one thread over NumPy's"
+    about = "a copy of 128 MiB, GB/s; the limit's time on one thread over NumPy's"
     pairs = f"median of {copies['pairs']:g} pairs"
-    return Line(what, f"{ABOVE}", f"{ratio:.2f}: {text}", pairs, ratio <= ABOVE)
+    return Line(about, f"{ABOVE}", f"{ratio:.2f}: {text}", pairs, ratio <= ABOVE)
 
 
 def lines_of(every: list[Rows], notes: dict[str, Any]) -> list[Line]:
@@ -272,7 +272,7 @@ def lines_of(every: list[Rows], notes: dict[str, Any]) -> list[Line]:
 
 def missed(lines: list[Line]) -> list[str]:
     return [
-        f"missed: {line.what}: {line.measured}; target {line.target}"
+        f"missed: {line.about}: {line.measured}; target {line.target}"
         for line in lines
         if line.holds is False
     ]

@@ -51,7 +51,7 @@ enum class attention_order : std::uint8_t { tiles, operators };
 // weights, so the number of keys times the largest value should fit f32.
 //
 // NaN and infinity in masked places: a score of -infinity has weight 0, and 0 * NaN is NaN, but a
-// skipped tile adds nothing. Which of both happens is unspecified, so keep masked values finite.
+// skipped tile adds nothing. Either may happen, so keep masked values finite.
 // The same holds for an infinite or NaN bias on a fill of -infinity. With a fill of -infinity some
 // values never matter: those that the rules mask for all rows of a sequence, such as padding past
 // its length, and those of other sequences or documents. A NaN or infinite key never matters where

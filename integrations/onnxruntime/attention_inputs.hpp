@@ -70,8 +70,7 @@ struct attention_inputs {
 
     std::array<operand, static_cast<std::size_t>(role::unsupported)> all;
     std::string unsupported; // name of the first input that no kernel here supports
-    // Which outputs the node has. A call cannot ask before it allocates them, so it assumes the
-    // claimed set.
+    // The outputs of the claimed node. A call cannot ask for them before it allocates them.
     bool has_present = true, has_scores = false;
 
 private:

@@ -15,8 +15,8 @@ const value no_value = [] {
 }();
 
 // Operators of com.microsoft that claims look for. Any other name in that domain may be a function
-// of the model. A function may have one of these names, too, so no claim relies on what these nodes
-// compute. In ONNX's domain, names always mean ONNX's operators.
+// of the model. A function may have one of these names, too, so no claim relies on the function
+// that these nodes compute. In ONNX's domain, names always mean ONNX's operators.
 constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
                                                     "QuantizeLinear"};
 

@@ -41,7 +41,7 @@ struct value {
     // The only reader; a node without a type if there is none or several.
     const node& only_reader() const;
     bool is_one_element() const;
-    // A constant +0 of rank 0 or 1, which does not change the shape of what it is combined with.
+    // A constant +0 of rank 0 or 1, so that the other operand of an addition keeps its shape.
     bool is_zero() const;
     // The value of a one-element f32 constant.
     std::optional<float> number() const;

@@ -25,8 +25,8 @@ namespace {
 
 namespace op = ov::op;
 
-// A condition smaller than the result by this factor costs next to nothing, no matter what computes
-// it.
+// A condition smaller than the result by this factor costs next to nothing, whichever operator
+// computes it.
 constexpr std::size_t small_cond_factor = 8;
 
 template <class... operators>

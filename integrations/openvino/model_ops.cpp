@@ -52,7 +52,7 @@ std::size_t id_of(const ov::Output<ov::Node>& value) {
     return reinterpret_cast<std::size_t>(&value.get_tensor());
 }
 
-// A constant +0 of rank 0 or 1, which does not change the shape of what it is combined with.
+// A constant +0 of rank 0 or 1, so that the other operand of an addition keeps its shape.
 bool is_zero(const ov::Node& node) {
     const auto* constant = ov::as_type<const ov::op::v0::Constant>(&node);
     if (constant == nullptr || constant->get_shape().size() > 1 ||

@@ -1,4 +1,4 @@
-"""Checks this installation, tries each integration, and says what to type.
+"""Checks this installation, tries each integration, and prints the commands to type.
 
 `python -m maskwise run program.py ...` runs a program with maskwise.torch.install() and
 maskwise.flash_attn.install().

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shown(value: Any) -> str:
-    """In one line."""
+    """The value as one line of text."""
     return " ".join(shortened(value).split())
 
 

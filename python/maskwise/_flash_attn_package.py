@@ -1,6 +1,6 @@
 """A package named flash_attn with maskwise.flash_attn's functions, for programs that import it."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

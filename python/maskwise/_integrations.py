@@ -57,7 +57,7 @@ def version_of_onednn() -> str:
 
 
 def check_numpy() -> None:
-    """The checks of the installation do."""
+    """Nothing to do: the checks of the installation cover NumPy."""
 
 
 def check_torch() -> None:

@@ -253,8 +253,9 @@ class Mask:
     def causal(cls, offset: Any = None, *, from_end: bool = False) -> Mask:
         """Keys up to the row's position.
 
-        offset: of sequences, where rows continue that many keys; from_end: the rows are the last
-        ones of their keys, as of a cache (flash_attn's causal, torch's causal_lower_right).
+        offset: keys before the first row, one number or one per sequence. from_end: the last row
+        aligns with the last key, as with a cache (flash_attn's causal, torch's
+        causal_lower_right).
         """
         offsets = () if offset is None else _numbers("offset", offset, -MOST)
         offsets = offsets if any(offsets) else ()
@@ -372,8 +373,8 @@ class Mask:
         return mask
 
     def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
-        """The rules with an array or a tensor that is not copied. Without cached maps, it may
-        change."""
+        """This mask's rules with another array or tensor, which is not copied. Without `maps`, the
+        caller may change the array."""
         mask = self._without_array()
         mask._array, mask._maps = array, maps
         return mask

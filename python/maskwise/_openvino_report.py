@@ -62,7 +62,7 @@ def read(core: ov.Core, path: str) -> ov.Model:
 
 
 def refuse(subject: str, failure: Exception) -> NoReturn:
-    """The reason only: OpenVINO puts source files and lines before it."""
+    """The reason alone, without OpenVINO's source files and lines before it."""
     lines = [line for line in str(failure).splitlines() if line and not line.startswith("Exc")]
     PARSER.exit(1, f"{PARSER.prog}: {subject}: {(lines or [type(failure).__name__])[0]}\n")
 

@@ -1,6 +1,6 @@
 """Attention with gradients by the core, outside of torch graphs."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Masks of torch.ops.maskwise.attention: small tensors as rules, and rules as arrays."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """torch.ops.maskwise.attention, for torch.compile, export, autograd, vmap and autocast."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    """By the engine. Gradients of gradients are computed by torch."""
+    """The engine computes the gradients, torch the gradients of gradients."""
     result, statistics, *saved = ctx.saved_tensors
     tensors = iter(saved)
     operands = [

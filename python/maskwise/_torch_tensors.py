@@ -1,6 +1,6 @@
 """Torch tensors: whether torch tracks them, and their memory as arrays."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Differences between torch versions. Refuses a torch that is too old, before imports that it
 lacks."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,unused-ignore"
 
 from __future__ import annotations

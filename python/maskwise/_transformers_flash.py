@@ -1,6 +1,6 @@
 """attn_implementation="maskwise_flash": transformers' flash_attn arguments, as masks."""
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Masks of transformers as rules: reads its mask functions once per forward pass."""
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
@@ -283,6 +283,6 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """About the bound of attention(), before there are queries."""
+    """An estimate of attention()'s bound on small calls, before there are queries."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

@@ -1,6 +1,6 @@
 """Packed documents in one sequence, from transformers' cu_seq_lens."""
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor
 def packed_of(
     others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
 ) -> Packed | None:
-    """From a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
+    """Documents from a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
     ends = others.get("cu_seq_lens_q")
     if ends is None:
         return None

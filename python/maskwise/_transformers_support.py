@@ -1,7 +1,7 @@
 """Models that support "maskwise" and "maskwise_flash": those for which transformers allows "sdpa"
 and "flash_attention_2"."""
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ embeddings raise NotImplementedError.
     maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
 """
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ def _attend_lengths(
     slopes: torch.Tensor | None,
     with_sums: bool,
 ) -> Any:
-    """For keys padded on the right."""
+    """The mask for keys padded on the right."""
     rows = call.query.shape[1]
     offsets = lengths - rows
     rules = _rules(causal, window, slopes, offsets=tuple(offsets.tolist()))

@@ -15,7 +15,7 @@ masked_fill of every type but boolean from 4096 elements. All others stay torch'
 models. `python -m maskwise run program.py` installs for a program.
 """
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Models for which transformers does not allow "sdpa" ("maskwise") or "flash_atten
 ("maskwise_flash") raise its ValueError, because they would lose their masks.
 """
 
-# torch and transformers need not be there where the package is checked.
+# mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations

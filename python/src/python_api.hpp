@@ -49,9 +49,9 @@ inline void* data_of(nb::handle array) {
     return PyArray_DATA(as_array(array));
 }
 
-// An attribute of a module of the package or of NumPy, cached. Several threads may look it up
-// first: an import releases the GIL, and a thread that waits for a C++ guard of a static would hold
-// it.
+// An attribute of a module of the package or of NumPy, cached. An atomic, no guarded static: an
+// import releases the GIL, while a thread that waits for the guard would hold it. So several
+// threads may look the attribute up the first time.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static std::atomic<PyObject*> value = nullptr; // outlives the interpreter

@@ -1,5 +1,5 @@
-// Reads a TensorIterator, the argument of torch's CPU kernels: types are promoted, shapes are
-// broadcast, the result's memory is allocated, and overlaps are refused.
+// Reads a TensorIterator, the argument of torch's CPU kernels. torch has then promoted types,
+// broadcast shapes, allocated the result and refused overlaps.
 #pragma once
 
 #include <maskwise/maskwise.hpp>

@@ -7,7 +7,7 @@
 
 namespace maskwise::python {
 
-// Replaces torch's kernels, after a call of each. `capability` is
+// Calls each of torch's kernels once, then replaces it. `capability` is
 // torch.backends.cpu.get_cpu_capability(). Returns false, without a change, if it cannot read this
 // torch. Other threads may compute meanwhile.
 bool install_torch_selects(std::string_view capability);

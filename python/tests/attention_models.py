@@ -43,7 +43,7 @@ RESULTS = ["Y", "present_key", "present_value", "scores"]
 
 @dataclass
 class Case:
-    """One operator: its inputs, which of its outputs there are, and its attributes."""
+    """One operator: its inputs, the outputs that it has, and its attributes."""
 
     kind: str
     feeds: dict[str, Array]
@@ -91,7 +91,7 @@ def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
-    """Booleans, or numbers to add, some of which mask. Some rows keep nothing."""
+    """A mask of booleans, or of numbers to add, some of which mask. Some rows are fully masked."""
     kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
     if random.random() < 0.3:
         kept[..., : shape[-1] // 2] = False
@@ -153,7 +153,7 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """Lengths, followed by others, or by 0 for keys that are ignored."""
+    """The lengths of sequences, followed by other numbers, or by 0 for ignored keys."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -302,17 +302,17 @@ def spoil_shape(random: np.random.Generator, array: Array) -> Array:
     way = int(random.integers(4))
     if way == 0 or not shape:
         return array[None]
-    at = int(random.integers(len(shape)))
+    dimension = int(random.integers(len(shape)))
     if way == 1:
-        del shape[at]
+        del shape[dimension]
     else:
-        shape[at] = max(0, shape[at] + int(random.choice([-1, 1, -1000])))
+        shape[dimension] = max(0, shape[dimension] + int(random.choice([-1, 1, -1000])))
     return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
 
 
 def spoil(random: np.random.Generator, case: Case) -> Case:
-    """With one thing that no exporter writes."""
-    case.is_open = True  # else ONNX Runtime refuses the model before anybody runs it
+    """Adds one property that no exporter writes."""
+    case.is_open = True  # else ONNX Runtime refuses to load the model
     whole = [name for name, array in case.feeds.items() if array.dtype.kind == "i"]
     way = random.random()
     if way < 0.25:
@@ -341,7 +341,7 @@ def split(array: Array, heads: int) -> Array:
 
 
 def reshape_numbers(random: np.random.Generator, case: Case) -> None:
-    """Whole numbers in another shape with as many elements."""
+    """Whole numbers in another shape with the same number of elements."""
     whole = [n for n, array in case.feeds.items() if array.dtype.kind == "i" and array.size]
     if not whole:
         return
@@ -353,7 +353,7 @@ def reshape_numbers(random: np.random.Generator, case: Case) -> None:
 
 
 def lengthen(random: np.random.Generator, case: Case) -> None:
-    """One element more, or a few, along a dimension of one input or of a pair of inputs."""
+    """Adds elements along a dimension of one input, or of a pair of inputs."""
     name = str(random.choice(list(case.feeds)))
     twin = name.replace("key", "value") if "key" in name else name.replace("K", "V")
     more = int(random.choice([1, 8, 16]))
@@ -367,7 +367,7 @@ def lengthen(random: np.random.Generator, case: Case) -> None:
 
 
 def part_keys(random: np.random.Generator, case: Case) -> None:
-    """Keys and values of four dimensions, as in cross attention, with all other options."""
+    """Cross attention: keys and values of four dimensions, with all other options."""
     if case.kind != "MultiHeadAttention":
         return
     heads = case.attributes["num_heads"]
@@ -377,7 +377,7 @@ def part_keys(random: np.random.Generator, case: Case) -> None:
 
 
 def empty_keys(random: np.random.Generator, case: Case) -> None:
-    """Without rows, GroupQueryAttention reads only its past."""
+    """Keys without rows: GroupQueryAttention reads only its past."""
     for name in ("key", "value", "K", "V"):
         if name in case.feeds:
             axis = case.feeds[name].ndim - 2
@@ -398,7 +398,7 @@ LOOSE = [reshape_numbers, reshape_numbers, lengthen, part_keys, empty_keys, one_
 
 
 def loosen(random: np.random.Generator, case: Case) -> Case:
-    """In one or two forms that ONNX Runtime may accept, whatever its documents say."""
+    """Changes one or two properties; ONNX Runtime may accept them, whatever its documents say."""
     case.is_open = random.random() < 0.8
     for _ in range(int(random.integers(1, 3))):
         LOOSE[int(random.integers(len(LOOSE)))](random, case)

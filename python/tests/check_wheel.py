@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Installs the wheel into a fresh environment, and runs its self-check.
 
-With --build the wheel holds what that build folder has compiled: seconds, in `scripts/test`.
-With --install each wheel of a folder goes into an environment of each Python that is found, with
-all that it depends on, from the network: in `scripts/release`. Without, all is compiled from
-nothing by `pip install .`: minutes, in `scripts/plain`. In these two what the package depends on
-comes from the environment of the tests, so no network is needed.
+With --build (`scripts/test`; takes seconds) the wheel holds the binaries of that build folder.
+--install (`scripts/release`) installs each wheel of a folder, with its dependencies from the
+network, into an environment of each Python on this machine. With neither option, `pip install .`
+compiles everything (`scripts/plain`; takes minutes). Without --install, the dependencies come from
+the environment of the tests, so no network is needed.
 """
 
 from __future__ import annotations
@@ -155,11 +155,11 @@ def fits(python: str, wheel: Path) -> bool:
 def check_wheels(wheels: Path, folder: Path) -> None:
     for wheel in sorted(wheels.glob("maskwise-*.whl")):
         for name in PYTHONS:
-            found = shutil.which(name)
-            if not found or not fits(found, wheel):
+            path = shutil.which(name)
+            if not path or not fits(path, wheel):
                 continue
             environment = folder / f"{wheel.stem}-{name}"
-            run(found, "-m", "venv", environment)
+            run(path, "-m", "venv", environment)
             python = environment / "bin/python"
             run(python, *PIP, "install", "--quiet", wheel)
             for host in HOSTS:  # not every Python has each

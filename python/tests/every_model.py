@@ -1,12 +1,12 @@
-"""Every type of model that transformers can build from a small configuration, under "maskwise" and
-"maskwise_flash" next to eager attention.
+"""Compares "maskwise" and "maskwise_flash" with eager attention, for every type of model that
+transformers can build from a small configuration.
 
 usage: every_model.py [--part I N] [TYPE...]
 
 A type agrees if its results are eager attention's, by from_config() and by
 set_attn_implementation(), without padding, with padding on the left and on the right, and if a
-masked word changes nothing. A type that transformers does not let have "sdpa" (flash_attention_2)
-must be refused in its words.
+masked word changes nothing. If transformers does not allow "sdpa" (flash_attention_2) for a type,
+the type must be refused with transformers' text.
 """
 
 from __future__ import annotations
@@ -63,37 +63,37 @@ def padded(side: str | None) -> Any:
     return mask
 
 
-def outputs(model: Any, given: dict[str, Any]) -> list[Any]:
+def outputs(model: Any, inputs: dict[str, Any]) -> list[Any]:
     torch.manual_seed(0)
     with torch.no_grad():
-        made = model(**given)
+        result = model(**inputs)
     names = ("logits", "last_hidden_state", "encoder_last_hidden_state")
     names += ("image_embeds", "text_embeds", "pooler_output")
-    found = [getattr(made, name, None) for name in names] if hasattr(made, "keys") else []
-    found = [one for one in found if torch.is_tensor(one)]
+    named = [getattr(result, name, None) for name in names] if hasattr(result, "keys") else []
+    named = [one for one in named if torch.is_tensor(one)]
     leaves = torch.utils._pytree.tree_leaves(
-        made if isinstance(made, tuple) else list(made.values())
+        result if isinstance(result, tuple) else list(result.values())
     )
     floats = [one for one in leaves if torch.is_tensor(one) and one.is_floating_point()]
-    return found or floats[:1]
+    return named or floats[:1]
 
 
 @dataclass
 class Case:
-    given: dict[str, Any]
+    inputs: dict[str, Any]
     mask: Any
     expected: list[Any]
-    of_sdpa: list[Any] | None = None  # where results differ, as in rows without keys
+    of_sdpa: list[Any] | None = None  # if SDPA's results differ, as in rows without keys
     changed: dict[str, Any] | None = None  # with other tokens where the mask is 0
-    is_independent: bool = False  # whether eager attention's results are the same then
+    is_independent: bool = False  # eager attention ignores masked tokens
 
 
 def cases_of(model: Any) -> list[Case]:
-    """By eager attention."""
+    """Cases with inputs and expected results, computed by eager attention."""
     failure: Exception | None = None
-    for given in candidates(model):
+    for inputs in candidates(model):
         try:
-            first = outputs(model, given)
+            first = outputs(model, inputs)
             break
         except (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError) as error:
             failure = failure or error
@@ -101,19 +101,19 @@ def cases_of(model: Any) -> list[Case]:
         raise LookupError(f"no inputs: {failure!r}")
     if not first:
         raise LookupError("no outputs")
-    cases = [Case(given, None, first)]
+    cases = [Case(inputs, None, first)]
     takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
-    for side in ("left", "right") if takes_mask and "input_ids" in given else ():
+    for side in ("left", "right") if takes_mask and "input_ids" in inputs else ():
         mask = padded(side)
-        own = {**given, "attention_mask": mask}
-        other = torch.where(mask.bool(), given["input_ids"], words(LENGTH, 5))
-        case = Case(own, mask, outputs(model, own), changed={**own, "input_ids": other})
+        masked = {**inputs, "attention_mask": mask}
+        other = torch.where(mask.bool(), inputs["input_ids"], words(LENGTH, 5))
+        case = Case(masked, mask, outputs(model, masked), changed={**masked, "input_ids": other})
         case.is_independent = not apart(outputs(model, case.changed or {}), case.expected, mask)
         cases.append(case)
     with suppress(ValueError, KeyError):
         model.set_attn_implementation("sdpa")
         for case in cases:
-            case.of_sdpa = outputs(model, case.given)
+            case.of_sdpa = outputs(model, case.inputs)
     model.set_attn_implementation("eager")
     return cases
 
@@ -129,17 +129,17 @@ def unmasked(values: Any, mask: Any) -> Any:
     return values[(pad(mask, (more, 0), value=1) * pad(mask, (0, more), value=1)).bool()]
 
 
-def apart(found: list[Any], expected: list[Any], mask: Any) -> str:
-    """Where results differ, among rows that the mask keeps."""
-    if [one.shape for one in found] != [one.shape for one in expected]:
-        return f"shapes {[tuple(one.shape) for one in found]}"
-    for own, other in zip(found, expected, strict=True):
-        own, other = (unmasked(one, mask).float() for one in (own, other))
-        if not torch.equal(own.isfinite(), other.isfinite()):
-            return f"{(~own.isfinite()).sum()} values are not finite"
-        own, other = own[own.isfinite()], other[other.isfinite()]
+def apart(actual: list[Any], expected: list[Any], mask: Any) -> str:
+    """The first difference of the results in rows that the mask keeps."""
+    if [one.shape for one in actual] != [one.shape for one in expected]:
+        return f"shapes {[tuple(one.shape) for one in actual]}"
+    for value, other in zip(actual, expected, strict=True):
+        value, other = (unmasked(one, mask).float() for one in (value, other))
+        if not torch.equal(value.isfinite(), other.isfinite()):
+            return f"{(~value.isfinite()).sum()} values are not finite"
+        value, other = value[value.isfinite()], other[other.isfinite()]
         scale = max(1.0, float(other.abs().max())) if other.numel() else 1.0
-        difference = float((own - other).abs().max()) if other.numel() else 0.0
+        difference = float((value - other).abs().max()) if other.numel() else 0.0
         if difference > TOLERANCE * scale:
             return f"{difference:.3g} of {scale:.3g}"
     return ""
@@ -187,7 +187,7 @@ def flash_attn_at_hand() -> Iterator[None]:
 
 
 def refusal(kind: str, variant: Variant, name: str) -> str:
-    """The refusal of from_config(), or empty."""
+    """The error text of from_config(), or empty."""
     try:
         with (
             flash_attn_at_hand(),
@@ -205,11 +205,11 @@ def refusal(kind: str, variant: Variant, name: str) -> str:
 def faults_of(model: Any, cases: list[Case], name: str) -> list[str]:
     faults = []
     for case in cases:
-        found = outputs(model, case.given)
-        difference = apart(found, case.expected, case.mask)
-        if difference and (case.of_sdpa is None or apart(found, case.of_sdpa, case.mask)):
+        actual = outputs(model, case.inputs)
+        difference = apart(actual, case.expected, case.mask)
+        if difference and (case.of_sdpa is None or apart(actual, case.of_sdpa, case.mask)):
             faults.append(f"{name} differs by {difference}")
-        if case.is_independent and apart(outputs(model, case.changed or {}), found, case.mask):
+        if case.is_independent and apart(outputs(model, case.changed or {}), actual, case.mask):
             faults.append(f"{name}: a masked word changes an unmasked row")
     return faults
 

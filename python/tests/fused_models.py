@@ -41,7 +41,7 @@ RULES: dict[str, Callable[..., Array]] = {**model_values.RULES, "Softmax": soft_
 
 
 def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
-    """Every value of the graph, floats in 64 bits."""
+    """Computes every value of the graph, floats in 64 bits."""
     values = {
         name: array if array.dtype == bool else array.astype(np.float64)
         for name, array in {**feeds, **constants}.items()
@@ -56,7 +56,7 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
 
 
 def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False) -> list[Node]:
-    """The steps over the row, a Softmax, and what makes 0 of its NaN."""
+    """The steps over the row, a Softmax, and the operators that replace its NaN by 0."""
     nodes = []
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
     for name, (before, after) in zip(names, itertools.pairwise(links), strict=True):
@@ -89,7 +89,7 @@ def make_model(
     is_open: bool = False,
     says: dict[str, Shape] | None = None,
 ) -> bytes:
-    """With inputs as in the feeds, of open extents, or as in `shapes`, which goes before both."""
+    """A model of the nodes. Inputs have the feeds' shapes, open extents, or those in `shapes`."""
     declared = {n: [None] * a.ndim if is_open else a.shape for n, a in feeds.items()}
     declared |= shapes or {}
     kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in feeds.items()}
@@ -110,23 +110,23 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model in which a Reshape computes this value, whose shape the model declares."""
-    given = {one: array for one, array in feeds.items() if one != name}
-    given |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
+    """A model whose Reshape computes this value, with the declared shape."""
+    inputs = {one: array for one, array in feeds.items() if one != name}
+    inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
     opened: dict[str, Shape | None] = {"whole": None, "shape": ["n"]}
     says = {name: {**feeds, **constants}[name].shape}
     first = op("Reshape", "whole", "shape", name)
-    return make_model([first, *nodes], given, F32, others, shapes=opened, opset=opset, says=says)
+    return make_model([first, *nodes], inputs, F32, others, shapes=opened, opset=opset, says=says)
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session whose claimed Softmaxes are these, as "rows f32 3 nodes"."""
+    """A session. Its claims of Softmax must be these, for example "rows f32 3 nodes"."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
-    found = [line[3] for line in lines if line[1] == "claim" and not line[3].startswith("Where")]
-    assert found == list(claims), lines
+    claimed = [line[3] for line in lines if line[1] == "claim" and not line[3].startswith("Where")]
+    assert claimed == list(claims), lines
     return session
 
 
@@ -234,8 +234,8 @@ def checked(
     definition.
     """
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
-    made = make_model(nodes, feeds, element, constants, **model)
-    session = fused_session(made, capfd, *claims, threads=threads)
+    result = make_model(nodes, feeds, element, constants, **model)
+    session = fused_session(result, capfd, *claims, threads=threads)
     check(session, nodes, feeds, constants, element)
     return session
 

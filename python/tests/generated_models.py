@@ -1,5 +1,5 @@
-"""ONNX models drawn at random around Where, Softmax and attention: many are what Maskwise claims,
-distorted at a place or two.
+"""Random ONNX models around Where, Softmax and attention. Many are patterns that Maskwise claims,
+with one or two distortions.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Case:
     model: bytes
     element: int
     feeds: dict[str, Array]
-    outputs: dict[str, Pair | None]  # no extent that only the caller knows
+    outputs: dict[str, Pair | None]  # without extents that only the caller knows
 
 
 class Generator(Builder):
     def by_version(self, op: str, since: int, x: Value, **lists: Sequence[int]) -> Value:
-        """Attributes that are inputs from an opset on."""
+        """Attributes that became inputs with a newer opset."""
         if self.opset < since:
             return self.emit(op, x, **lists)
         return self.emit(op, x, *(self.integers(numbers) for numbers in lists.values()))
@@ -63,7 +63,7 @@ class Generator(Builder):
         return self.emit("Transpose", x, perm=[int(d) for d in drawn])
 
     def step(self, name: str, row: Value) -> Value:
-        """One of a chain's: fused_models.STEPS."""
+        """Adds a step of fused_models.STEPS."""
         op, forms = STEPS[name]
         others: dict[str, Callable[[], Value]] = {
             "": lambda: row,
@@ -72,8 +72,8 @@ class Generator(Builder):
             "fill": lambda: self.number(FILLS, row.kind),
         }
         numbers = {"alpha": self.pick(SLOPES)} if op == "LeakyRelu" and self.chance(0.5) else {}
-        made = (others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
-        return self.emit(op, *made, **numbers)
+        drawn = (others.get(form, lambda: self.number(SCALES, row.kind))() for form in forms)
+        return self.emit(op, *drawn, **numbers)
 
     # Patterns that Maskwise claims.
 
@@ -120,8 +120,8 @@ class Generator(Builder):
         query, key = (self.scaled(self.laid_out(shape)) for shape in shapes[:2])
         scores = self.disturb(self.emit("MatMul", query, key))
         weights = self.masked_softmax(scores)
-        made = self.emit("MatMul", weights, self.laid_out(shapes[2]))
-        return self.transpose(made) if self.chance(0.4) else made
+        product = self.emit("MatMul", weights, self.laid_out(shapes[2]))
+        return self.transpose(product) if self.chance(0.4) else product
 
     def rows(self) -> Value:
         shape = self.extents(self.pick([0, *range(1, 7), 2, 3, 4, 4]))
@@ -137,10 +137,10 @@ class Generator(Builder):
         x = self.emit("Mul", x, x) if self.chance(0.1) else x
         sides = [x, self.broadcast(shape, kind) if kind == I64 else self.number(FILLS, kind)]
         self.random.shuffle(sides)  # type: ignore[arg-type]
-        made = self.emit("Where", self.broadcast(shape, BOOL), *sides)
+        value = self.emit("Where", self.broadcast(shape, BOOL), *sides)
         if kind == self.element and self.chance(0.5):
-            made = self.step(self.pick(["mul", "div", "add"]), self.disturb(made))
-        return made
+            value = self.step(self.pick(["mul", "div", "add"]), self.disturb(value))
+        return value
 
     # Other patterns.
 
@@ -209,7 +209,7 @@ class Generator(Builder):
         return self.emit(op, *inputs)
 
     def mask(self, shape: tuple[int, ...]) -> Value:
-        """Jumps are taken of exact values only."""
+        """Functions with jumps get exact values only."""
         kind = self.pick([self.element, I64])
         x = self.broadcast(shape, kind)
         if not x.is_exact:
@@ -221,29 +221,29 @@ class Generator(Builder):
 
     def if_(self, x: Value) -> Value:
         """Both branches use the same names."""
-        made: dict[str, Any] = {}
+        branches: dict[str, Any] = {}
         before = self.counts["v"]
         for name in ("then_branch", "else_branch"):
             after, self.counts["v"] = self.counts["v"], before
             motif = self.pick([lambda: x, lambda: self.masked_softmax(x), lambda: self.unary(x)])
-            made[name] = self.inside([], lambda motif=motif: [motif()])
+            branches[name] = self.inside([], lambda motif=motif: [motif()])
             self.counts["v"] = max(self.counts["v"], after)
-        cond = self.given(np.array(self.chance(0.5)), BOOL, self.chance(0.2))
-        return self.emit("If", cond, **made)
+        cond = self.add_value(np.array(self.chance(0.5)), BOOL, self.chance(0.2))
+        return self.emit("If", cond, **branches)
 
     def turn(self, x: Value) -> Value:
         return self.masked_softmax(x) if self.chance(0.7) else self.unary(x, keeps=True)
 
     def loop(self, x: Value) -> Value:
         true = np.array(True)
-        given = [
+        arguments = [
             Value(self.fresh("v"), I64, (np.array(0),) * 2),
             Value(self.fresh("v"), BOOL, (true, true)),
             Value(self.fresh("v"), x.kind, x.pair),
         ]
-        body = self.inside(given, lambda: [given[1], self.turn(given[2])])
-        count = self.given(np.array(self.pick([0, 1, 2, 3])), I64, self.chance(0.5))
-        go = self.given(true, BOOL, self.chance(0.5)) if self.chance(0.3) else None
+        body = self.inside(arguments, lambda: [arguments[1], self.turn(arguments[2])])
+        count = self.add_value(np.array(self.pick([0, 1, 2, 3])), I64, self.chance(0.5))
+        go = self.add_value(true, BOOL, self.chance(0.5)) if self.chance(0.3) else None
         return self.emit("Loop", count, go, x, body=body)
 
     def scan(self, x: Value) -> None:
@@ -251,11 +251,11 @@ class Generator(Builder):
         if not x.shape or not x.shape[0]:
             return
         state = self.number(SCALES)
-        given = [
+        arguments = [
             Value(self.fresh("v"), state.kind, state.pair),
             Value(self.fresh("v"), x.kind, tuple(side[0] for side in x.pair)),  # type: ignore[arg-type]
         ]
-        body = self.inside(given, lambda: [given[0], self.turn(given[1])])
+        body = self.inside(arguments, lambda: [arguments[0], self.turn(arguments[1])])
         names = [self.fresh("v"), self.fresh("v")]
         node = helper.make_node("Scan", [state.name, x.name], names, body=body, num_scan_inputs=1)
         pairs = self.evaluator.outputs(node, self.arrays)
@@ -276,20 +276,20 @@ class Generator(Builder):
                 kinds += [self.if_, self.loop, self.scan] if self.chance(0.4) else []
                 self.attempt(self.pick(kinds), self.pick(floats))
 
-    def attempt(self, build: Callable[..., Any], *given: Value) -> None:
+    def attempt(self, build: Callable[..., Any], *arguments: Value) -> None:
         """Ends the motif at a node that NumPy cannot run. Its nodes so far stay, mostly without
         a reader.
         """
         with suppress(NOT_RUN):
-            build(*given)
+            build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """Mostly values without a reader, some with one, some twice."""
+        """Chooses outputs: mostly values without a reader, some with one, some values twice."""
         read = {name for node in self.nodes for name in node.input}
-        made = {name for node in self.nodes for name in node.output}
-        inner = [one for one in self.values if one.name in made]
+        produced = {name for node in self.nodes for name in node.output}
+        inner = [one for one in self.values if one.name in produced]
         chosen = [one for one in inner if self.chance(0.03 if one.name in read else 0.8)]
-        chosen += [one for one in self.results if one.name in made]
+        chosen += [one for one in self.results if one.name in produced]
         unique = list({one.name: one for one in chosen}.values()) or inner[-1:] or self.values[-1:]
         if self.chance(0.02):
             unique.append(self.pick(self.values if self.chance(0.5) else unique))
@@ -298,8 +298,8 @@ class Generator(Builder):
     def case(self) -> Case:
         self.grow()
         outputs = self.outputs()
-        made = {name for node in self.nodes for name in node.output}
-        inner = [one for one in self.values if one.name in made and one not in outputs]
+        produced = {name for node in self.nodes for name in node.output}
+        inner = [one for one in self.values if one.name in produced and one not in outputs]
         told = [one for one in inner if one.name in self.said or self.chance(self.tells)]
         graph = helper.make_graph(
             self.nodes,

@@ -55,7 +55,7 @@ class Builder:
         # values of nodes that NumPy cannot run, and values after them
         self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
-        # How this model is strange.
+        # Unusual properties of this model.
         self.disturbs = self.pick([0, 0, 0.05, 0.15])
         self.twists = self.pick([0, 0, 0, 0, 0, 0, 0.1, 0.2])
         self.declares = [
@@ -102,25 +102,25 @@ class Builder:
             x.reshape(-1)[[0, x.size // 3, 2 * x.size // 3]] = np.nan, np.inf, -np.inf
         return x.astype(DTYPES[kind])
 
-    def given(self, array: Array, kind: int, is_constant: bool) -> Value:
-        """As an input, an initializer, or an initializer that is also an input."""
+    def add_value(self, array: Array, kind: int, is_constant: bool) -> Value:
+        """Adds an input, an initializer, or an initializer that is also an input."""
         name = self.fresh("c" if is_constant else "x")
         if is_constant:
             self.constants.append(numpy_helper.from_array(array, name))
         else:
             self.feeds[name] = array
         wide = array.astype(float) if array.dtype.kind == "f" else array
-        made = self.register(name, kind, (wide, wide))
+        value = self.register(name, kind, (wide, wide))
         if not is_constant or self.chance(0.05):
-            self.inputs.append(made)
-        return made
+            self.inputs.append(value)
+        return value
 
     def draw(self, shape: Sequence[int], kind: int) -> Value:
         """An earlier value of this shape, or a new one."""
         same = [one for one in self.values if one.kind == kind and one.shape == tuple(shape)]
         if same and self.chance(0.3):
             return self.pick(same)
-        return self.given(self.content(shape, kind), kind, self.chance(0.1))
+        return self.add_value(self.content(shape, kind), kind, self.chance(0.1))
 
     def number(self, options: Sequence[Any], kind: int | None = None, rank: int = 1) -> Value:
         kind = kind or self.element
@@ -130,10 +130,10 @@ class Builder:
         shape = self.pick([()] * 9 + [(1,) * rank, (1, 1, 1)[: 3 * rank]])
         with np.errstate(over="ignore"):
             array = np.full(shape, number).astype(DTYPES[kind])
-        return self.given(array, kind, self.chance(0.93))
+        return self.add_value(array, kind, self.chance(0.93))
 
     def integers(self, numbers: Sequence[int]) -> Value:
-        return self.given(np.array(numbers, np.int64), I64, self.chance(0.95))
+        return self.add_value(np.array(numbers, np.int64), I64, self.chance(0.95))
 
     def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
         """A random shape that broadcasts to this one."""
@@ -143,17 +143,17 @@ class Builder:
     # Nodes
 
     def emit(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """Raises ValueError where NumPy cannot run it."""
-        made = helper.make_node(
+        """Adds a node. Raises ValueError if NumPy cannot run it."""
+        node = helper.make_node(
             op, [one.name if one else "" for one in inputs], [self.fresh("v")], **attributes
         )
         if op == "Softmax" or self.chance(0.5):
-            made.name = made.output[0]
-        made, pair = self.evaluated(made)
+            node.name = node.output[0]
+        node, pair = self.evaluated(node)
         if pair[0].size > MOST_ELEMENTS:
             raise ValueError(pair[0].shape)
-        self.follow(made)
-        return self.register(made.output[0], self.kind_of(op, inputs, attributes), pair)
+        self.follow(node)
+        return self.register(node.output[0], self.kind_of(op, inputs, attributes), pair)
 
     def kind_of(self, op: str, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> int:
         if op in ASKS:
@@ -164,7 +164,7 @@ class Builder:
         return int(attributes.get("to", first.kind if first else self.element))
 
     def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
-        """An attribute may get another value, which may be wrong."""
+        """Gives an attribute another value, maybe an invalid one."""
         (pair,) = self.evaluator.outputs(node, self.arrays)
         if not node.attribute or not self.chance(self.twists):
             return node, pair
@@ -179,7 +179,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # Hosts may refuse it, but not because of its shape.
+            # Hosts may refuse the node, but not because of its shape.
             self.unsaid.update(node.input)
             self.said.update(node.output)
             self.unknown.update(node.output)
@@ -191,18 +191,18 @@ class Builder:
         if not self.unknown.isdisjoint([*node.input, *inner]):
             self.unknown.update(node.output)
 
-    def inside(self, given: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
+    def inside(self, arguments: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
         """A subgraph, which reads values from outside, too."""
         outside, visible = self.nodes, len(self.values)
         self.nodes = []
-        self.values += given
-        self.arrays.update((one.name, one.pair) for one in given)
+        self.values += arguments
+        self.arrays.update((one.name, one.pair) for one in arguments)
         try:
             results = [self.emit("Identity", one) for one in build()]
             return helper.make_graph(
                 self.nodes,
                 "subgraph",
-                [self.declare(one, self.pick(["open", "open", "none"])) for one in given],
+                [self.declare(one, self.pick(["open", "open", "none"])) for one in arguments],
                 [self.declare(one, "none") for one in results],
             )
         finally:
@@ -224,5 +224,7 @@ class Builder:
             shape = self.pick([[*shape, 1], shape[1:], [self.pick([0, 1, 7]), *shape[1:]]])
         return helper.make_tensor_value_info(value.name, value.kind, shape)
 
-    def mode(self, of: int) -> str:
-        return self.pick(["static", "open", "mixed"]) if self.chance(0.2) else self.declares[of]
+    def mode(self, dimension: int) -> str:
+        return (
+            self.pick(["static", "open", "mixed"]) if self.chance(0.2) else self.declares[dimension]
+        )

@@ -1,7 +1,7 @@
 """Values of a model's graph in 64 bits: exact, and again with every rounding displaced.
 
-What both differ by bounds what two right runs of the model may differ by, and where they do not
-differ, no two runs may.
+The difference of the two bounds the difference of two correct runs of the model. Where it is zero,
+correct runs are equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def soft_max(x: Array, axis: int = -1) -> Array:
 
 
 def soft_max_behind(x: Array, axis: int = 1) -> Array:
-    """Along all dimensions from the axis on, as before opset 13."""
+    """A Softmax along all dimensions from the axis on, as before opset 13."""
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(axis)
     rows = math.prod(x.shape[: axis % x.ndim if axis < x.ndim else axis])
@@ -171,8 +171,8 @@ class Evaluator:
             return shape[-1 if axis is None else axis]
         return math.prod(shape[1 if axis is None else axis :])
 
-    def subgraph(self, graph: Any, given: Iterable[Pair], values: Values) -> list[Pair]:
-        inner = {**values, **dict(zip((one.name for one in graph.input), given, strict=True))}
+    def subgraph(self, graph: Any, arguments: Iterable[Pair], values: Values) -> list[Pair]:
+        inner = {**values, **dict(zip((one.name for one in graph.input), arguments, strict=True))}
         self.run(graph.node, inner)
         return [inner[one.name] for one in graph.output]
 
@@ -192,10 +192,10 @@ class Evaluator:
     def scan(
         self, inputs: list[Any], values: Values, body: Any, num_scan_inputs: int
     ) -> list[Pair]:
-        """For one state and one input."""
+        """Runs a Scan with one state and one input."""
         state, rows = inputs
-        made = []
+        results = []
         for exact, shaken in zip(*rows, strict=True):
             state, row = self.subgraph(body, [state, (exact, shaken)], values)
-            made.append(row)
-        return [state, tuple(np.stack(side) for side in zip(*made, strict=True))]
+            results.append(row)
+        return [state, tuple(np.stack(side) for side in zip(*results, strict=True))]

@@ -33,7 +33,7 @@ Shape = Sequence[int | str | None]
 
 
 def op(kind: str, *names: str, **attributes: Any) -> onnx.NodeProto:
-    """The last name is the output's."""
+    """A node. The last name is its output."""
     return helper.make_node(kind, names[:-1], names[-1:], **attributes)
 
 
@@ -72,7 +72,7 @@ def where_model(
 
 
 def choice(then: Sequence[onnx.NodeProto], otherwise: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
-    """An If by b; in both branches r, of f32, is the result."""
+    """An If on input b. Both branches have the f32 result r."""
     out = [value("r", TensorProto.FLOAT, None)]
     branches = [helper.make_graph(nodes, "branch", [], out) for nodes in (then, otherwise)]
     return op("If", "b", "o", then_branch=branches[0], else_branch=branches[1])

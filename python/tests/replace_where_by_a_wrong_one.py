@@ -1,4 +1,4 @@
-"""A plugin of pytest: np.where takes the wrong side."""
+"""A pytest plugin that makes np.where take the wrong side."""
 
 from __future__ import annotations
 

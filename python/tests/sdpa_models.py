@@ -17,7 +17,7 @@ Node = Any
 
 @dataclass
 class Attention:
-    """One draw."""
+    """One random model."""
 
     batch: int = 2
     heads: int = 3
@@ -25,7 +25,7 @@ class Attention:
     keys: int = 56
     depth: int = 16
     columns: int = 16
-    whole: bool = True  # ScaledDotProductAttention, else its operators
+    whole: bool = True  # the model has ScaledDotProductAttention; else separate operators
     causal: bool = False
     mask: str = "none"  # bool, bias
     mask_shape: tuple[int, ...] = ()
@@ -54,11 +54,11 @@ class Attention:
 def drawn(seed: int) -> Attention:
     random = np.random.default_rng(seed)
 
-    def one(*of: Any) -> Any:
-        return of[random.integers(len(of))]
+    def one(*options: Any) -> Any:
+        return options[random.integers(len(options))]
 
     depth = int(one(8, 16, 31, 64))
-    made = Attention(
+    case = Attention(
         batch=int(one(1, 2)),
         heads=int(one(1, 3)),
         rows=int(one(1, 7, 33, 96, 130)),
@@ -78,106 +78,106 @@ def drawn(seed: int) -> Attention:
         opens=bool(one(True, False)),
         seed=seed,
     )
-    if made.causal:
-        made.whole, made.mask = True, one("none", "bool")
-    shape = made.scores_shape()[int(random.integers(3 if made.whole else 4)) :]
-    made.mask_shape = tuple(n if random.random() < 0.6 else 1 for n in shape)
-    return made
+    if case.causal:
+        case.whole, case.mask = True, one("none", "bool")
+    shape = case.scores_shape()[int(random.integers(3 if case.whole else 4)) :]
+    case.mask_shape = tuple(n if random.random() < 0.6 else 1 for n in shape)
+    return case
 
 
 def open_shape(shape: tuple[int, ...], opens: bool) -> ov.PartialShape:
     return ov.PartialShape([-1] * len(shape) if opens else list(shape))
 
 
-def with_mask(scores: Node, mask: Node, made: Attention) -> Node:
-    if made.mask == "bias":
+def with_mask(scores: Node, mask: Node, case: Attention) -> Node:
+    if case.mask == "bias":
         return ops.add(scores, mask)
     least = ops.constant(np.float32(-np.inf))
-    if made.selects:
+    if case.selects:
         return ops.select(mask, scores, least)
     return ops.add(scores, ops.select(mask, ops.constant(np.float32(0)), least))
 
 
-def by_operators(made: Attention, q: Node, k: Node, v: Node, mask: Node) -> Node:
-    scale = ops.constant(np.float32(made.depth**-0.5 if made.scale is None else made.scale))
-    if made.scaled == "query":
+def by_operators(case: Attention, q: Node, k: Node, v: Node, mask: Node) -> Node:
+    scale = ops.constant(np.float32(case.depth**-0.5 if case.scale is None else case.scale))
+    if case.scaled == "query":
         q = ops.multiply(q, scale)
-    if not made.transposed_b:
+    if not case.transposed_b:
         k = ops.transpose(k, [0, 1, 3, 2])
-    scores = ops.matmul(q, k, False, made.transposed_b)
-    if made.scaled == "scores":
+    scores = ops.matmul(q, k, False, case.transposed_b)
+    if case.scaled == "scores":
         scores = ops.multiply(scores, scale)
-    if made.cap is not None:
-        cap = ops.constant(np.float32(made.cap))
+    if case.cap is not None:
+        cap = ops.constant(np.float32(case.cap))
         scores = ops.multiply(ops.tanh(ops.divide(scores, cap)), cap)
-    if made.mask != "none":
-        scores = with_mask(scores, mask, made)
+    if case.mask != "none":
+        scores = with_mask(scores, mask, case)
     weights = ops.softmax(scores, -1)
-    if made.zeroes_nan:
+    if case.zeroes_nan:
         zero = ops.constant(np.float32(0))
         weights = ops.select(ov.opset10.is_nan(weights), zero, weights)
     return ops.matmul(weights, v, False, False)
 
 
-def attention_model(made: Attention) -> ov.Model:
+def attention_model(case: Attention) -> ov.Model:
     inputs = {}
     heads = {}
     for name in "qkv":
-        shape = list(made.shape_of(name))
-        dims = [-1, -1, -1, shape[3]] if made.opens else shape  # SDPA needs a known depth
-        inputs[name] = ops.parameter(ov.PartialShape(dims), made.element, name=name)
-        turned = name in made.turned
+        shape = list(case.shape_of(name))
+        dims = [-1, -1, -1, shape[3]] if case.opens else shape  # SDPA needs a known depth
+        inputs[name] = ops.parameter(ov.PartialShape(dims), case.element, name=name)
+        turned = name in case.turned
         heads[name] = ops.transpose(inputs[name], [0, 2, 1, 3]) if turned else inputs[name]
     parameters = list(inputs.values())
     mask = None
-    if made.mask != "none":
-        kind = BOOLEAN if made.mask == "bool" else made.element
-        mask = ops.parameter(open_shape(made.mask_shape, made.opens), kind, name="mask")
+    if case.mask != "none":
+        kind = BOOLEAN if case.mask == "bool" else case.element
+        mask = ops.parameter(open_shape(case.mask_shape, case.opens), kind, name="mask")
         parameters.append(mask)
-    if made.whole:
-        scale = None if made.scale is None else ops.constant(np.float32(made.scale))
-        given = mask
-        if given is None and scale is not None:
-            given = ops.constant(np.zeros((1, 1), np.float32))
+    if case.whole:
+        scale = None if case.scale is None else ops.constant(np.float32(case.scale))
+        mask_input = mask
+        if mask_input is None and scale is not None:
+            mask_input = ops.constant(np.zeros((1, 1), np.float32))
         result = ops.scaled_dot_product_attention(
-            *heads.values(), given, scale, causal=made.causal, name="attention"
+            *heads.values(), mask_input, scale, causal=case.causal, name="attention"
         )
     else:
-        result = by_operators(made, *heads.values(), mask)
+        result = by_operators(case, *heads.values(), mask)
         result.set_friendly_name("attention")
-    if "o" in made.turned:
+    if "o" in case.turned:
         result = ops.transpose(result, [0, 2, 1, 3])
     return ov.Model([result], parameters)
 
 
-def arrays_of(made: Attention) -> list[Array]:
-    random = np.random.default_rng(made.seed)
+def arrays_of(case: Attention) -> list[Array]:
+    random = np.random.default_rng(case.seed)
     arrays: list[Array] = [
-        random.standard_normal(made.shape_of(name)).astype(np.float32) for name in "qkv"
+        random.standard_normal(case.shape_of(name)).astype(np.float32) for name in "qkv"
     ]
-    if made.mask == "bool":
-        kept = random.random(made.mask_shape) < 0.6
+    if case.mask == "bool":
+        kept = random.random(case.mask_shape) < 0.6
         if random.random() < 0.5 and kept.ndim and kept.shape[-1] > 1:
             kept[..., kept.shape[-1] // 2 :] = False
         arrays.append(np.asarray(kept))
-    elif made.mask == "bias":
-        bias = np.asarray(random.standard_normal(made.mask_shape), np.float32)
+    elif case.mask == "bias":
+        bias = np.asarray(random.standard_normal(case.mask_shape), np.float32)
         arrays.append(np.where(random.random(bias.shape) < 0.3, -np.inf, bias).astype(np.float32))
     return arrays
 
 
-def attention_of(made: Attention, arrays: list[Array]) -> Array:
+def attention_of(case: Attention, arrays: list[Array]) -> Array:
     q, k, v = (
-        array.astype(float).transpose(0, 2, 1, 3) if name in made.turned else array.astype(float)
+        array.astype(float).transpose(0, 2, 1, 3) if name in case.turned else array.astype(float)
         for name, array in zip("qkv", arrays, strict=False)
     )
     mask: dict[str, Any] = {}
-    if made.causal:
-        mask = {"kept": np.tri(made.rows, made.keys, dtype=bool)}
-    elif made.mask in ("bool", "bias"):
-        mask = {"kept" if made.mask == "bool" else "bias": arrays[3]}
-    cap = None if made.whole else made.cap
-    result, sums = definition.attention(q, k, v, scale=made.scale, soft_cap=cap, **mask)
-    if made.whole or not made.zeroes_nan:
+    if case.causal:
+        mask = {"kept": np.tri(case.rows, case.keys, dtype=bool)}
+    elif case.mask in ("bool", "bias"):
+        mask = {"kept" if case.mask == "bool" else "bias": arrays[3]}
+    cap = None if case.whole else case.cap
+    result, sums = definition.attention(q, k, v, scale=case.scale, soft_cap=cap, **mask)
+    if case.whole or not case.zeroes_nan:
         result = np.where(np.isneginf(sums)[..., None], np.nan, result)
-    return result.transpose(0, 2, 1, 3) if "o" in made.turned else result
+    return result.transpose(0, 2, 1, 3) if "o" in case.turned else result

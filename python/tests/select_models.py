@@ -39,7 +39,7 @@ def select_model(
     broadcast: str = "numpy",
     then: Callable[[Node], Node] = lambda select: select,
 ) -> ov.Model:
-    """A Select of three parameters, named select; `then` is what reads it."""
+    """A Select of three parameters, named select; `then` builds its consumer."""
     kinds = (ov.Type.boolean, element, element)
     inputs = [
         ops.parameter(shape, kind, name=name)
@@ -68,7 +68,7 @@ def count_taken(model: ov.Model | ov.CompiledModel) -> int:
 
 
 def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
-    """The first output. bfloat16 travels as the bits that it has."""
+    """The first output. bfloat16 is passed as its bits."""
     request = compiled.create_infer_request()
     for port, array in zip(compiled.inputs, arrays, strict=True):
         bits = np.ascontiguousarray(array).reshape(array.shape)
@@ -83,7 +83,7 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
 
 
 def accelerate(model: ov.Model, **options: Any) -> ov.Model:
-    """For the precision of SETTINGS."""
+    """An accelerated copy for the precision of SETTINGS."""
     return maskwise.openvino.accelerate(model, **{"precision": "f32", **options})
 
 

@@ -25,7 +25,7 @@ from transformers.models.auto.modeling_auto import (
 MOST_PARAMETERS = 40_000_000
 LENGTH, DECODED = 40, 23
 WORDS = 99
-# The first that fits a number's name is its value.
+# The first pattern that matches a number's name gives its value.
 SIZES = (
     (r"^(hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|emb_dim|width)$", 64),
     (r"^(word_embed_proj_dim|lm_hidden_size|out_hidden_size|hidden_dim|text_embed_dim)$", 64),
@@ -73,43 +73,43 @@ VARIANTS: tuple[Variant, ...] = (
 
 
 def size_of(name: str, variant: Variant) -> int | None:
-    found = next((size for pattern, size in SIZES if re.search(pattern, name)), None)
-    return found if found is None else variant.get(name, found)
+    match = next((size for pattern, size in SIZES if re.search(pattern, name)), None)
+    return match if match is None else variant.get(name, match)
 
 
 def shrunk(known: dict[str, Any], config: Any, variant: Variant) -> dict[str, Any]:
     """A configuration's values that build a small model."""
     parts, aliases = getattr(config, "sub_configs", {}), getattr(config, "attribute_map", {})
-    made: dict[str, Any] = {}
+    small: dict[str, Any] = {}
     for name, value in known.items():
         size = size_of(name, variant)
         if name in LISTS and value is not None:
-            made[name] = LISTS[name]
+            small[name] = LISTS[name]
         elif isinstance(value, dict) and name in parts:
-            made[name] = shrunk(value, parts[name], variant)
+            small[name] = shrunk(value, parts[name], variant)
         elif name == "rope_parameters" and "mrope_section" in {*value, *variant}:
             section = variant.get("mrope_section", LISTS["mrope_section"])
-            made[name] = {**value, "mrope_section": section}
+            small[name] = {**value, "mrope_section": section}
         elif name in ("layer_types", "layers_block_type") and value:
-            made[name] = (list(dict.fromkeys(value)) * 2)[:2]
+            small[name] = (list(dict.fromkeys(value)) * 2)[:2]
         elif name == "model_type":
-            made[name] = value
+            small[name] = value
         elif size is not None and (type(value) is int or name == "pad_token_id"):
-            made[name] = size
+            small[name] = size
         elif value is None and name in variant:
-            made[name] = variant[name]
+            small[name] = variant[name]
     for alias, name in aliases.items():
         size = size_of(alias, variant)
-        if name not in made and type(known.get(name)) is int and size is not None:
-            made[name] = size
-    return made
+        if name not in small and type(known.get(name)) is int and size is not None:
+            small[name] = size
+    return small
 
 
 def config_of(kind: str, variant: Variant) -> Any:
-    made = CONFIG_MAPPING[kind]
-    values = shrunk(made().to_dict(), made, variant)
+    config_class = CONFIG_MAPPING[kind]
+    values = shrunk(config_class().to_dict(), config_class, variant)
     values.pop("model_type", None)
-    return made(**values)
+    return config_class(**values)
 
 
 def class_of(config: Any) -> Any:
@@ -117,8 +117,8 @@ def class_of(config: Any) -> Any:
     mappings = [MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, MODEL_MAPPING]
     for mapping in mappings:
         if type(config) in mapping:
-            found = mapping[type(config)]
-            return found[0] if isinstance(found, tuple | list) else found
+            classes = mapping[type(config)]
+            return classes[0] if isinstance(classes, tuple | list) else classes
     module = import_module(type(config).__module__.replace("configuration_", "modeling_"))
     for one in vars(module).values():
         is_its = isinstance(one, type) and getattr(one, "config_class", None) is type(config)
@@ -136,8 +136,8 @@ def build(kind: str, variant: Variant, name: str) -> Any:
 def require_small(kind: str, variant: Variant) -> None:
     config = config_of(kind, variant)
     with torch.device("meta"), suppress(NotImplementedError, RuntimeError):
-        made = class_of(config)._from_config(config, attn_implementation="eager")
-        count = sum(one.numel() for one in made.parameters())
+        model = class_of(config)._from_config(config, attn_implementation="eager")
+        count = sum(one.numel() for one in model.parameters())
         if count > MOST_PARAMETERS:
             raise MemoryError(f"{count} parameters")
 
@@ -174,7 +174,7 @@ def candidates(model: Any) -> Iterator[dict[str, Any]]:
         2, number(config, "num_frames", "frames_per_clip", default=2), channels, size, size
     )
     images, features = random(2, channels, size, size), random(2, bins, frames)
-    made = (
+    inputs = (
         {},
         {"pixel_values": images},
         {"pixel_values": video},
@@ -186,8 +186,8 @@ def candidates(model: Any) -> Iterator[dict[str, Any]]:
     )
     decoded = {"decoder_input_ids": words(DECODED, 3)}
     for text in ({"input_ids": words(LENGTH, 3)}, {}):
-        for one in made:
+        for one in inputs:
             whole = {**text, **decoded, **one}
-            given = {name: value for name, value in whole.items() if name in known}
-            if given.keys() & {*one, *text}:
-                yield given
+            arguments = {name: value for name, value in whole.items() if name in known}
+            if arguments.keys() & {*one, *text}:
+                yield arguments

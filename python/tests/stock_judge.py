@@ -23,7 +23,7 @@ Results = list[Array]
 
 
 def run_stock(model: bytes, feeds: dict[str, Array]) -> Results | str:
-    """The outputs, or why there are none."""
+    """The outputs, or the error text."""
     try:
         return [*stock_session(model).run(None, feeds)]
     except Exception as failure:  # its classes are private

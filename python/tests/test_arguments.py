@@ -137,9 +137,9 @@ def test_names_of_select(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, {}, object(), int], ids=repr)
 def test_operands_of_select(value: Any) -> None:
-    for at, name in enumerate(("cond", "src_0", "src_1")):
+    for position, name in enumerate(("cond", "src_0", "src_1")):
         operands: list[Any] = [MASK, X, X]
-        operands[at] = value
+        operands[position] = value
         call = lambda operands=operands: maskwise.select(*operands)  # noqa: E731
         refused(TypeError, f"{name} holds ", call)
 

@@ -52,11 +52,11 @@ def narrowed(draw: st.DrawFn, shape: Shape) -> Shape:
     return some[draw(st.integers(0, len(some))) :]
 
 
-def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, own: Any) -> Array:
+def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, element: Any) -> Array:
     kept = random.random(shape) < draw(st.sampled_from([0.0, 0.1, 0.5, 0.95]))
     if draw(st.booleans()):
         return np.asarray(kept)
-    dtype = draw(st.sampled_from([np.dtype("f"), own]))
+    dtype = draw(st.sampled_from([np.dtype("f"), element]))
     return np.where(kept, random.standard_normal(shape), -np.inf).astype(dtype)
 
 
@@ -71,8 +71,8 @@ def calls(draw: st.DrawFn) -> tuple[list[Array], dict[str, Any]]:
     gqa = draw(st.booleans())
     if gqa:
         heads = draw(st.sampled_from([1, 2, 6]))
-        own = [draw(st.sampled_from([1, heads // 2 or 1, heads])) for _ in range(2)]
-        outer = [(*shape, count) for shape, count in zip(outer, (heads, *own), strict=True)]
+        kv_heads = [draw(st.sampled_from([1, heads // 2 or 1, heads])) for _ in range(2)]
+        outer = [(*shape, count) for shape, count in zip(outer, (heads, *kv_heads), strict=True)]
     extent = st.one_of(st.integers(0, 9), st.integers(0, 140))
     rows, keys, depth, columns = (draw(extent) for _ in range(4))
     matrices = [(rows, depth), (keys, depth), (keys, columns)]
@@ -267,7 +267,7 @@ def test_mask_and_boundary_exclude_each_other() -> None:
 )
 def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> None:
     x = np.ones((3, 4), "f")
-    for _ in range(2):  # the second time there might be a plan
+    for _ in range(2):  # a second call may have a cached plan
         with pytest.raises(kind, match=text):
             maskwise.attention(x, x, x, out=out)
     assert not np.asarray(out).any()
@@ -282,7 +282,7 @@ def test_out_that_is_an_operand() -> None:
         with pytest.raises(ValueError, match=f"out, of shape .* shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
         assert (out == 3).all()
-        # A call of the same layouts that shares none.
+        # A call with the same layouts and no shared head.
         maskwise.attention(*operands, out=np.empty_like(x))
         with pytest.raises(ValueError, match=f"shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
@@ -321,7 +321,7 @@ def test_the_gil_is_released() -> None:
 
 
 def test_from_many_threads_at_once() -> None:
-    """With more layouts than plans are kept."""
+    """More layouts than the cache of plans holds."""
     calls = [standard(rows=rows) for rows in range(1, 100)]
     expected = [maskwise.attention(*call) for call in calls]
     wrong: list[int] = []

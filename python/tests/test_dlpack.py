@@ -67,7 +67,7 @@ def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
 
 
 class OfNoLibrary:
-    """Speaks DLPack from a module that cannot make an array of another."""
+    """Exports DLPack from a module that has no from_dlpack."""
 
     def __init__(self) -> None:
         self.memory = np.arange(3, dtype="f")
@@ -150,7 +150,7 @@ def test_dates_are_no_numbers_to_others() -> None:
 
 @pytest.mark.parametrize("kind", ["U1", "g", [("a", "i4")], []])
 def test_types_that_others_do_not_have(kind: Any) -> None:
-    """A structure without fields has elements of no bytes."""
+    """A structure without fields has elements of 0 bytes."""
     x = np.zeros(3, kind)
     with pytest.raises(TypeError, match="no DLPack type"):
         maskwise.where(jnp.array(c), x, x)
@@ -170,16 +170,16 @@ def test_what_its_library_refuses_is_refused_in_its_words() -> None:
 
 
 class Once:
-    """Gives the same capsule again, which may be taken once, or something else."""
+    """Returns the same capsule each time, though it may be consumed once only, or an object."""
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        return self.given
+        return self.tensor
 
 
 def test_what_is_no_unused_tensor_is_refused() -> None:
@@ -192,15 +192,15 @@ def test_what_is_no_unused_tensor_is_refused() -> None:
             maskwise._core.view(foreign)
 
 
-@pytest.mark.parametrize("given", [5, None, np.arange(3.0).__dlpack__])
-def test_an_out_of_no_tensor_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("argument", [5, None, np.arange(3.0).__dlpack__])
+def test_an_out_of_no_tensor_is_refused(argument: Any) -> None:
     with pytest.raises(TypeError, match="out is a Once that NumPy does not take"):
-        maskwise.where(c, 1.0, 0.0, out=Once(given))
+        maskwise.where(c, 1.0, 0.0, out=Once(argument))
 
 
 class Deviceless:
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("nobody knows where its memory lies")
+        raise AssertionError("it has no device, so its memory cannot be read")
 
 
 def test_memory_of_no_place_is_no_array() -> None:
@@ -215,7 +215,7 @@ class Negated:
         return (1, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("its memory is not what it means")
+        raise AssertionError("its memory does not hold its values")
 
     def is_neg(self) -> bool:
         return True

@@ -22,9 +22,9 @@ def test_the_texts_are_what_the_exporters_write(tmp_path: Path) -> None:
     command = [EXPORTERS, "-B", ROOT / "scripts/export_models.py", "--folder", tmp_path]
     other_order = {**os.environ, "PYTHONHASHSEED": "0"}  # more sets than in models/
     subprocess.run(command, check=True, capture_output=True, env=other_order)
-    made = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert set(made) == {path.name for path in MODELS.iterdir()}
-    for name, text in made.items():
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert set(texts) == {path.name for path in MODELS.iterdir()}
+    for name, text in texts.items():
         assert (MODELS / name).read_text() == text, name
 
 

@@ -27,11 +27,11 @@ def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any 
 
 
 def kept_places(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> Any:
-    at = torch.arange(rows)[:, None] + keys - rows
+    positions = torch.arange(rows)[:, None] + keys - rows
     key = torch.arange(keys)
-    kept = key <= at if causal else torch.ones(rows, keys, dtype=torch.bool)
-    kept = kept & (key >= at - window[0]) if window[0] >= 0 else kept
-    return kept & (key <= at + window[1]) if window[1] >= 0 else kept
+    kept = key <= positions if causal else torch.ones(rows, keys, dtype=torch.bool)
+    kept = kept & (key >= positions - window[0]) if window[0] >= 0 else kept
+    return kept & (key <= positions + window[1]) if window[1] >= 0 else kept
 
 
 CASES = [
@@ -100,7 +100,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_sums(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """Only rows without keys have -infinity, whatever scores and values are."""
+    """Only rows without keys have a sum of -infinity, for any scores and values."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)
@@ -137,14 +137,14 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
 
 
 def test_parts_are_merged() -> None:
-    """For a cache of zeros, as in warm-ups, and for keys in two parts."""
+    """Sums for a cache of zeros, as in warm-ups, and for keys in two parts."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale
         whole = flash_attn.flash_attn_func(q, k, v)
         parts = [
-            flash_attn.flash_attn_func(q, k[:, at], v[:, at], return_attn_probs=True)[:2]
-            for at in (slice(0, 1), slice(1, 12), slice(0, 0))
+            flash_attn.flash_attn_func(q, k[:, rows], v[:, rows], return_attn_probs=True)[:2]
+            for rows in (slice(0, 1), slice(1, 12), slice(0, 0))
         ]
         sums = torch.stack([one for _, one in parts])
         weights = (sums - sums.logsumexp(0)).exp().transpose(-1, -2)[..., None]
@@ -154,11 +154,11 @@ def test_parts_are_merged() -> None:
 
 def test_rows_behind_the_last_sequence() -> None:
     q, k, v = draw(5, 2, 8), draw(12, 2, 8, seed=1), draw(12, 2, 8, seed=2)
-    made, sums, _ = flash_attn.flash_attn_varlen_func(
+    result, sums, _ = flash_attn.flash_attn_varlen_func(
         q, k, v, torch.tensor([0, 3]), torch.tensor([0, 4]), return_attn_probs=True
     )
     assert torch.isneginf(sums[:, 3:]).all() and torch.isfinite(sums[:, :3]).all()
-    assert not made[3:].any()
+    assert not result[3:].any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -168,22 +168,23 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
     """Odd lengths, so that a tile has rows and keys of several sequences."""
     ends = [0, 33, 34, 73, 120]
     bounds = torch.tensor(ends, dtype=torch.int32)
-    given = {
-        name: draw(120, 2, 16, seed=at).to(getattr(torch, dtype)) for at, name in enumerate("qkv")
+    inputs = {
+        name: draw(120, 2, 16, seed=seed).to(getattr(torch, dtype))
+        for seed, name in enumerate("qkv")
     }
-    whole = flash_attn.flash_attn_varlen_func(*given.values(), bounds, bounds, causal=causal)
+    whole = flash_attn.flash_attn_varlen_func(*inputs.values(), bounds, bounds, causal=causal)
     for first, last in itertools.pairwise(ends):
-        own = {name: one.clone() for name, one in given.items()}
+        changed = {name: one.clone() for name, one in inputs.items()}
         for name in spoiled:
-            own[name][first:last] = torch.nan
-        got = flash_attn.flash_attn_varlen_func(*own.values(), bounds, bounds, causal=causal)
+            changed[name][first:last] = torch.nan
+        got = flash_attn.flash_attn_varlen_func(*changed.values(), bounds, bounds, causal=causal)
         assert got[first:last].isnan().any()
         for part in (slice(0, first), slice(last, None)):
             torch.testing.assert_close(got[part], whole[part])
 
 
 def test_sums_of_tensors_that_want_gradients() -> None:
-    """As in flash_attn: the result has a gradient, the sums have none."""
+    """The result has a gradient, the sums have none, as in flash_attn."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
 
@@ -196,17 +197,17 @@ def test_sums_of_tensors_that_want_gradients() -> None:
         ]
 
     wanted = calls(q, k, v, sinks)
-    for at in range(4):
-        given = [one.clone() for one in (q, k, v, sinks)]
-        given[at].requires_grad_()
-        for got, plain in zip(calls(*given), wanted, strict=True):
+    for position in range(4):
+        inputs = [one.clone() for one in (q, k, v, sinks)]
+        inputs[position].requires_grad_()
+        for got, plain in zip(calls(*inputs), wanted, strict=True):
             assert got[0].requires_grad and not got[1].requires_grad
             assert torch.equal(got[0], plain[0]) and torch.equal(got[1], plain[1])
-            torch.autograd.grad(got[0].sum(), given[at])
+            torch.autograd.grad(got[0].sum(), inputs[position])
 
 
 def test_another_default_device() -> None:
-    """For tensors on the CPU, including helpers of a call."""
+    """Works on CPU tensors, including helper tensors of a call."""
     q, k, v = three(2, 3, 2, 16)
     bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
     table = torch.tensor([[0], [1]])
@@ -277,13 +278,13 @@ WRONG: list[dict[str, Any]] = [
 def test_caches_are_as_they_were_where_something_is_wrong() -> None:
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     keys, raised = draw(4, 4, 2, 8), (ValueError, TypeError, NotImplementedError, RuntimeError)
-    for new_k, new_v, given, *change in wrong_calls(k, v):
-        own = keys.clone(), keys.clone()
-        caches = change[0](*own) if change else own
+    for new_k, new_v, lengths, *change in wrong_calls(k, v):
+        copies = keys.clone(), keys.clone()
+        caches = change[0](*copies) if change else copies
         before = [one.detach().clone() for one in caches]
         with pytest.raises(raised):
-            flash_attn.flash_attn_with_kvcache(q, *caches, new_k, new_v, **given)
-        assert all(torch.equal(one, old) for one, old in zip(caches, before, strict=True)), given
+            flash_attn.flash_attn_with_kvcache(q, *caches, new_k, new_v, **lengths)
+        assert all(torch.equal(one, old) for one, old in zip(caches, before, strict=True)), lengths
     with pytest.raises(ValueError, match="room for 4"):
         bounds = torch.tensor([0, 1, 2]), torch.tensor([0, 5, 12])
         table = torch.tensor([[0], [1]], dtype=torch.int32)
@@ -293,7 +294,7 @@ def test_caches_are_as_they_were_where_something_is_wrong() -> None:
 
 
 def test_caches_are_written_for_torch() -> None:
-    """A gradient that needs what was in a cache is refused, as where torch writes."""
+    """A gradient that needs the old content of a cache raises, as after torch's own writes."""
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     caches = draw(2, 4, 2, 8), draw(2, 4, 2, 8)
     saved = [(torch.ones_like(one, requires_grad=True) * one).sum() for one in caches]
@@ -319,8 +320,10 @@ def test_varlen_attn() -> None:
         got = varlen.varlen_attn(q, k, v, bounds, bounds, 12, 12, **causal)
     parts = [slice(0, 8), slice(8, 20)]
     wanted = [
-        by_definition(q[at], k[at], v[at], kept_places(len(q[at]), len(q[at]), True, (-1, -1)))[0]
-        for at in parts
+        by_definition(
+            q[rows], k[rows], v[rows], kept_places(len(q[rows]), len(q[rows]), True, (-1, -1))
+        )[0]
+        for rows in parts
     ]
     torch.testing.assert_close(got, torch.cat(wanted), atol=2e-5, rtol=2e-5)
 

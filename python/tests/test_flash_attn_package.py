@@ -120,7 +120,7 @@ def test_unpadded_and_padded(data: st.DataObject) -> None:
 
 
 def test_unpadded_documents() -> None:
-    """The example of flash_attn's own description."""
+    """The example in flash_attn's README."""
     unpad = import_module("flash_attn.bert_padding").unpad_input_for_concatenated_sequences
     lengths = torch.tensor([[2, 3, 0, 0, 0, 0], [3, 2, 0, 0, 0, 0], [6, 0, 0, 0, 0, 0]])
     x = draw(3, 6, 4)

@@ -27,15 +27,17 @@ from fuzz_models import OnnxRuntime, difference, fault_of, run_models, steady, s
 def test_models_run_as_without_maskwise(
     host: str, count: int, kinds: tuple[str, ...], share: float
 ) -> None:
-    found = list(run_models(host, 0, count))
-    assert not [one for one in found if one["difference"]]
-    assert len(found) == count
-    ran = sum(one["verdict"] == "ran" for one in found)
-    claimed = sum(any(kind in kinds for kind in one["claims"]) for one in found)
-    assert ran > 0.5 * count, summarize(found)
-    assert claimed > share * count, summarize(found)
+    results = list(run_models(host, 0, count))
+    assert not [one for one in results if one["difference"]]
+    assert len(results) == count
+    ran = sum(one["verdict"] == "ran" for one in results)
+    claimed = sum(any(kind in kinds for kind in one["claims"]) for one in results)
+    assert ran > 0.5 * count, summarize(results)
+    assert claimed > share * count, summarize(results)
     if host == "onnxruntime":
-        assert sum("attention" in one["claims"] for one in found) > 0.08 * count, summarize(found)
+        assert sum("attention" in one["claims"] for one in results) > 0.08 * count, summarize(
+            results
+        )
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
@@ -62,17 +64,17 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
 
 
 def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
-    """Of two large scores a unit decides the weights. Where one draw displaces both alike, another
-    does not.
+    """One unit in the last place of two large scores decides the weights. One draw may displace
+    both alike; another does not.
     """
     nodes = [op("MatMul", "x", "keys", "scores"), op("Softmax", "scores", "weights", axis=-1)]
     nodes += [op("MatMul", "weights", "numbers", "y")]
     feeds = {"x": np.array([[4000.25]], "f"), "keys": np.array([[1, 1]], "f")}
     feeds["numbers"] = np.array([[400], [-500]], "f")
-    given = {name: (array.astype(float),) * 2 for name, array in feeds.items()}
+    doubled = {name: (array.astype(float),) * 2 for name, array in feeds.items()}
 
     def pair_of(seed: int) -> Pair:
-        values = dict(given)
+        values = dict(doubled)
         Evaluator(18, F32, np.random.default_rng(seed)).run(nodes, values)
         return values["y"]
 
@@ -104,14 +106,14 @@ def test_nothing_is_known_behind_a_node_that_numpy_cannot_run() -> None:
     """ONNX Runtime may run it: axis -2**63 is 0 there."""
     builder = Builder(7)
     builder.twists = 1
-    x = builder.given(np.ones((2, 3), "f"), F32, False)
+    x = builder.add_value(np.ones((2, 3), "f"), F32, False)
     first = next(
         one
         for one in (builder.emit("Softmax", x, axis=0) for _ in range(100))
         if one.name in builder.unknown
     )
     inner = builder.inside([], lambda: [builder.emit("Neg", first)])
-    cond = builder.given(np.array(True), BOOL, False)
+    cond = builder.add_value(np.array(True), BOOL, False)
     chosen = builder.emit("If", cond, then_branch=inner, else_branch=inner)
     assert {x.name, cond.name, chosen.name} & builder.unknown == {chosen.name}
     got, wanted = np.ones(3), np.zeros(3)

@@ -22,13 +22,13 @@ Part = tuple[Mask, Array]  # a mask and the keys that it keeps: (sequences, rows
 
 
 def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
-    found = np.indices((sequences, rows, keys))
-    return found[0], found[1], found[2]
+    places = np.indices((sequences, rows, keys))
+    return places[0], places[1], places[2]
 
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Parts that say nothing of positions besides their own, combined."""
+    """Combinations of rules that do not define positions for other rules."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 
@@ -58,10 +58,10 @@ def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
     if "causal" not in chosen:
         parts["window"] = (Mask.causal(offset) & parts["window"][0], parts["window"][1])
         parts["window"] = (parts["window"][0], parts["window"][1] & (key <= position))
-    made, kept = Mask(), np.ones(key.shape, bool)
+    rules, kept = Mask(), np.ones(key.shape, bool)
     for name in chosen:
-        made, kept = made & parts[name][0], kept & parts[name][1]
-    return made, kept
+        rules, kept = rules & parts[name][0], kept & parts[name][1]
+    return rules, kept
 
 
 def random_operands(*shapes: tuple[int, ...]) -> list[Array]:
@@ -142,12 +142,12 @@ def test_copies_and_pickles() -> None:
 def test_a_causal_bias_of_torch_is_rules() -> None:
     bias = pytest.importorskip("torch.nn.attention.bias")
     q, k, v = random_operands((2, 2, 5, 8), (2, 2, 9, 8), (2, 2, 9, 8))
-    for made, mask in (
+    for rules, mask in (
         (bias.causal_lower_right(5, 9), Mask.causal(from_end=True)),
         (bias.causal_upper_left(5, 9), Mask.causal()),
     ):
         np.testing.assert_array_equal(
-            maskwise.attention(q, k, v, made), maskwise.attention(q, k, v, mask)
+            maskwise.attention(q, k, v, rules), maskwise.attention(q, k, v, mask)
         )
 
 
@@ -220,11 +220,11 @@ def test_explain_counts_tiles() -> None:
     assert maskwise.explain_attention(q, k, v, None, is_causal=True).startswith(
         "16 tiles of scores: 6 kept"
     )
-    given = {"query": q, "key": k, "value": v, "dropout_p": 0.0}
+    arguments = {"query": q, "key": k, "value": v, "dropout_p": 0.0}
     for text in (
         maskwise.explain_attention(q, k, v, None, 0.0, True, 0.5, True),
         maskwise.explain_attention(q, k, v, is_causal=True),
-        maskwise.explain_attention(**given, is_causal=True),
+        maskwise.explain_attention(**arguments, is_causal=True),
     ):
         assert text.startswith("16 tiles of scores: 6 kept"), text
     with pytest.raises(ValueError, match=r"dropout_p is 0\.5, expected 0"):

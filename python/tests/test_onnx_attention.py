@@ -28,7 +28,7 @@ Attributes = dict[str, Any]
 
 
 def own_cases() -> list[TestCase]:
-    """Without those that spell the same node out in other operators."""
+    """ONNX's tests, without those that expand the node into other operators."""
     with warnings.catch_warnings():  # share of inputs from other operators' tests
         warnings.simplefilter("ignore")
         # For one operator: pytest could not collect another one's tests later in this process.
@@ -40,8 +40,8 @@ def own_cases() -> list[TestCase]:
 def node_of(case: TestCase) -> tuple[Operands, Attributes, list[str]]:
     node = case.model.graph.node[0]
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    given = iter(case.data_sets[0][0])
-    operands = {name: next(given) for name in filter(None, node.input)}
+    arrays = iter(case.data_sets[0][0])
+    operands = {name: next(arrays) for name in filter(None, node.input)}
     return operands, attributes, list(node.output)
 
 
@@ -90,8 +90,8 @@ def run_node(operands: Operands, attributes: Attributes, outputs: list[str]) -> 
     y = maskwise.attention(q, k, v, mask, is_causal=is_causal, scale=scale, enable_gqa=True)
     if is_flat:
         y = y.swapaxes(1, 2).reshape(*operands["Q"].shape[:2], -1)
-    made = {"Y": y, "present_key": k, "present_value": v}
-    return [made[name] for name in outputs]
+    results = {"Y": y, "present_key": k, "present_value": v}
+    return [results[name] for name in outputs]
 
 
 CASES = own_cases()
@@ -101,7 +101,7 @@ CASES = own_cases()
     "case", [case for case in CASES if reason_against(case) is None], ids=lambda case: case.name
 )
 def test_node(case: TestCase) -> None:
-    """Within ONNX's own tolerance."""
+    """Compares within ONNX's tolerance."""
     expected = case.data_sets[0][1]
     got = run_node(*node_of(case))
     Runner.assert_similar_outputs(expected, got, case.rtol, case.atol)

@@ -27,7 +27,7 @@ MODELS = 2000
 
 
 class ProviderBackend(Backend, BackendRep):
-    """For ONNX's runner of its node tests."""
+    """A backend for ONNX's runner of node tests."""
 
     def __init__(self, model: ModelProto) -> None:
         self.session = session_of(model.SerializeToString())
@@ -65,14 +65,14 @@ def test_node_tests() -> None:
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
 def test_generated_models(element: int) -> None:
-    """Each with the shapes in the model, or open and run with several."""
+    """Models with their shapes stated, or with open shapes that run with several."""
     random = np.random.default_rng(element)
     for number in range(MODELS // len(TYPES) + 1):
         shapes = draw_shapes(random)
         opset = int(random.integers(16 if element == TensorProto.BFLOAT16 else 9, 22))
         is_open = number % 2 == 0
         declared = [[None] * len(shape) for shape in shapes] if is_open else shapes
-        # Short integers are arithmetic of shapes, and ONNX Runtime's.
+        # Short integers are shape arithmetic, which stays in ONNX Runtime.
         session = session_of(
             where_model(element, declared, opset), is_claimed=element != TensorProto.INT64
         )

@@ -121,14 +121,14 @@ def test_nothing_masks_deep_heads(capfd: Any) -> None:
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
     """A prompt of one sequence with two heads of 16, plus the given inputs; None removes one."""
     random = np.random.default_rng(rows)
-    made = {"query": random.standard_normal((1, rows, 32)).astype("f")}
-    made |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}
-    made["seqlens_k"] = np.array([rows - 1], np.int32)
-    made["total_sequence_length"] = np.array([rows], np.int32)
-    made |= {n: random.standard_normal((300, 8)).astype("f") for n in ("cos_cache", "sin_cache")}
-    made = {name: array for name, array in (made | feeds).items() if array is not None}
+    arrays = {"query": random.standard_normal((1, rows, 32)).astype("f")}
+    arrays |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}
+    arrays["seqlens_k"] = np.array([rows - 1], np.int32)
+    arrays["total_sequence_length"] = np.array([rows], np.int32)
+    arrays |= {n: random.standard_normal((300, 8)).astype("f") for n in ("cos_cache", "sin_cache")}
+    arrays = {name: array for name, array in (arrays | feeds).items() if array is not None}
     heads = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
-    return Case("GroupQueryAttention", made, attention_models.RESULTS[:3], heads, 20, True)
+    return Case("GroupQueryAttention", arrays, attention_models.RESULTS[:3], heads, 20, True)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,11 @@ def test_lines_of_group_query(capfd: Any, feeds: dict[str, Any], why: str) -> No
 def test_shapes_of_a_model_are_checked_before_a_claim(
     capfd: Any, feeds: dict[str, Any], why: str
 ) -> None:
-    made = {name: np.zeros((1, 4, 32), "f") for name in ("query", "key", "value")}
-    made |= {f"past_{name}": np.zeros((1, 4, 4, 8), "f") for name in ("key", "value")}
-    case = Case("MultiHeadAttention", made | feeds, attention_models.RESULTS[:3], {"num_heads": 4})
+    arrays = {name: np.zeros((1, 4, 32), "f") for name in ("query", "key", "value")}
+    arrays |= {f"past_{name}": np.zeros((1, 4, 4, 8), "f") for name in ("key", "value")}
+    case = Case(
+        "MultiHeadAttention", arrays | feeds, attention_models.RESULTS[:3], {"num_heads": 4}
+    )
     line = line_of(capfd, case.model())
     assert line.startswith(f"maskwise,refuse,it,com.microsoft.MultiHeadAttention-1 f32,{why}")
 

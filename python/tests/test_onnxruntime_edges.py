@@ -1,6 +1,6 @@
-"""Valid models at the edges of ONNX: what ONNX Runtime alone loads and runs, it does with Maskwise.
+"""Valid models at the edges of ONNX: if ONNX Runtime alone runs one, it runs with Maskwise, too.
 
-Attributes, values without a reader or without a name, shapes that the model is wrong about.
+The edges are attributes, values without a reader or without a name, and wrong shapes in the model.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None
     """Results of ONNX Runtime with and without Maskwise; nothing if the session cannot be
     created.
     """
-    made = []
+    outcomes = []
     for make in (
         lambda: stock_session(model),
         lambda: session_of(model, is_claimed=False),
@@ -61,10 +61,10 @@ def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None
         try:
             session = make()
         except Exception:
-            made.append(None)
+            outcomes.append(None)
             continue
-        made.append(outcome(session, feeds))
-    return made[0], made[1]
+        outcomes.append(outcome(session, feeds))
+    return outcomes[0], outcomes[1]
 
 
 def assert_alike(model: bytes, feeds: Feeds) -> None:
@@ -88,7 +88,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
+def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
     """ONNX Runtime keeps such nodes. A fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
@@ -98,7 +98,7 @@ def test_rows_that_nobody_reads(zeros: bool, capfd: Any) -> None:
     assert_alike(model, ROW_FEEDS)
 
 
-# Functions of a model with operators' names: the number of their inputs, and what they compute.
+# Functions of a model with operators' names: domain name, number of inputs, and nodes.
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
@@ -133,7 +133,7 @@ def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [masked_fill(), ATTENTION], ids=["product", "transposed"])
-def test_attention_that_nobody_reads(nodes: list[Node], capfd: Any) -> None:
+def test_attention_without_a_reader(nodes: list[Node], capfd: Any) -> None:
     constants = used(nodes, attention_constants())
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
     feeds = attention_feeds(np.random.default_rng(2), *shapes, nodes is ATTENTION)
@@ -164,7 +164,7 @@ def test_a_result_that_is_two_outputs(capfd: Any) -> None:
 
 @pytest.mark.parametrize("place", range(4))
 def test_values_without_a_name(place: int) -> None:
-    """A Where without an input or output, and one before a Softmax."""
+    """A Where without an input or output, alone and before a Softmax."""
     names = ["c", "x", "y", "o"]
     names[place] = ""
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
@@ -218,8 +218,8 @@ def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: 
     model = reshaped(nodes, feeds, constants, "x", opset)
     session = fused_session(model, capfd, "rows f32 3 nodes")
     whole = normal(np.random.default_rng(5), shape)
-    given = {"whole": whole, "shape": np.array(shape, np.int64), "bias": feeds["bias"]}
-    got = outcome(session, given)
+    inputs = {"whole": whole, "shape": np.array(shape, np.int64), "bias": feeds["bias"]}
+    got = outcome(session, inputs)
     if len(shape) == 2 or (axis < 0 and shape):
         assert got is not None
         assert_close(got[0], expected(nodes, {**feeds, "x": whole}, constants)["o"], F32)
@@ -285,7 +285,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
-    """ONNX Runtime computes in f32 and removes adjacent casts, so a Where there is its own."""
+    """ONNX Runtime computes in f32 and removes adjacent casts, so it keeps a Where there."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
@@ -313,7 +313,7 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
 
 @pytest.mark.parametrize("x", [300, np.nan, -np.inf])
 def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
-    """ONNX Runtime runs it, but not in f32, and in neither type if the rank is in the model."""
+    """ONNX Runtime runs it in f16 only, and in no type if the model states the rank."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "o", axis=-1)]
     inputs = [value("c", BOOL, None), value("x", F16, None)]
     zero = numpy_helper.from_array(np.array(0, "e"), "zero")
@@ -449,7 +449,7 @@ def test_f16_weights_that_need_not_be_small(behind: list[Node], capfd: Any) -> N
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
-    """A weight of 1e-9 is one in ONNX Runtime, which keeps it in f32, and 0 in f16."""
+    """A weight of 1e-9 stays 1e-9 in ONNX Runtime, which keeps it in f32, and becomes 0 in f16."""
     weights = ["weights", "moved"][moves]
     nodes = [
         op("Where", "c", "x", "zero", "s"),

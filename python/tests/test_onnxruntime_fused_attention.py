@@ -75,7 +75,7 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
 
 
 def draw_attention(random: np.random.Generator) -> tuple[list[Node], Feeds]:
-    """Ranks, orders of dimensions, steps, and which shape has which batches, at random."""
+    """Random ranks, orders of dimensions, steps and batch dimensions."""
     rank = int(random.integers(2, 5))
     outer = tuple(int(n) for n in random.integers(1, 4, rank - 2))
     rows, keys, depth, columns = (int(n) for n in random.integers(1, 70, 4))
@@ -119,7 +119,7 @@ def test_generated_attention() -> None:
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_without_a_key_that_counts(zeros: bool, capfd: Any) -> None:
-    """NaN, as the definition has it, or zeros."""
+    """Fully masked rows become NaN, as defined, or zeros."""
     random = np.random.default_rng(13)
     nodes = sdpa("add") if zeros else masked_fill()
     feeds = attention_feeds(random, (2, 3, 5, 16), (2, 3, 70, 16), (2, 1, 5, 70))
@@ -174,7 +174,7 @@ def test_where_attention_does_not_pay_rows_are_left(
 
 @pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
 def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
-    """Its inputs are computed as before, and the claim ends there."""
+    """ONNX Runtime computes the product's inputs, and the claim ends there."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
@@ -264,14 +264,14 @@ def test_a_model_that_is_wrong_about_a_shape(
     feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)))
     whole = {**feeds, **constants}[name]
     session = session_of(reshaped(nodes, feeds, constants, name), is_claimed=False)
-    given = {one: array for one, array in feeds.items() if one != name}
-    given |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
+    inputs = {one: array for one, array in feeds.items() if one != name}
+    inputs |= {"whole": np.resize(whole, int(np.prod(shape))), "shape": np.array(shape)}
     if is_right:
         now = {**feeds, **constants, name: np.resize(whole, shape)}
-        assert_close(session.run(None, given)[0], expected(nodes, now, {})["o"], F32)
+        assert_close(session.run(None, inputs)[0], expected(nodes, now, {})["o"], F32)
         return
     with pytest.raises(Exception, match=r"softmax: \{"):
-        session.run(None, given)
+        session.run(None, inputs)
 
 
 def test_sessions_and_threads_at_once() -> None:

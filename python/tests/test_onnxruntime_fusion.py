@@ -76,14 +76,14 @@ def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
 
 
 def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int, ...]:
-    """One that broadcasts to the whole."""
+    """A shape that broadcasts to `whole`."""
     start = int(random.integers(0, len(whole) + 1))
     return tuple(extent if random.random() < 0.7 else 1 for extent in whole[start:])
 
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 def test_generated_chains(element: int) -> None:
-    """Correct with all shapes open, whatever is claimed."""
+    """Results are correct with all shapes open, for any claims."""
     random = np.random.default_rng(23 + element)
     for _ in range(150):
         steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
@@ -100,7 +100,7 @@ def test_generated_chains(element: int) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 3, 1, 40), (3, 5, 40), (2, 3, 5, 1), (40,), (1,)])
 def test_scores_that_are_broadcast(shape: tuple[int, ...], capfd: Any) -> None:
-    """By the mask, to {2,3,5,40}."""
+    """The mask broadcasts the scores to {2,3,5,40}."""
     random = np.random.default_rng(2)
     nodes = chain(["mul", "keep", "add"], "x")
     feeds = row_feeds(random, (2, 3, 5, 40), (2, 3, 5, 40), F32)
@@ -262,7 +262,7 @@ def test_inside_loop(capfd: Any) -> None:
 
 
 def test_what_a_loop_carries_may_get_more_dimensions() -> None:
-    """Whatever its body is: a claimed Softmax would know only one rank."""
+    """A Softmax in a Loop is never claimed, because it would know only one rank."""
     i64 = TensorProto.INT64
     turn = helper.make_graph(
         [
@@ -318,8 +318,8 @@ def test_an_optimized_model_needs_no_fusion(tmp_path: Any) -> None:
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))
     model = make_model(nodes, feeds, F32, used(nodes, constants_of(F32)))
     for fuse in "10":
-        given = options(maskwise_fuse=fuse)
-        given.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+        session_options = options(maskwise_fuse=fuse)
+        session_options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
         fails = pytest.raises(Exception, match="compiled nodes") if fuse == "1" else nullcontext()
         with fails:
-            maskwise.onnxruntime.session(model, given)
+            maskwise.onnxruntime.session(model, session_options)

@@ -31,9 +31,9 @@ def constant(name: str, content: Any) -> onnx.TensorProto:
 
 def claims(model: bytes, capfd: Any) -> tuple[list[str], list[str]]:
     """The provider of each Where before ONNX Runtime's fusions, and the lines."""
-    given = options(maskwise_verbose="1")
-    given.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = maskwise.onnxruntime.session(model, given)
+    session_options = options(maskwise_verbose="1")
+    session_options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session = maskwise.onnxruntime.session(model, session_options)
     return providers_of(session), capfd.readouterr().err.splitlines()
 
 
@@ -68,10 +68,12 @@ def test_quantized_is_left_to_its_fusion(domain: str, capfd: Any, tmp_path: Path
     _, lines = claims(quantized_model(domain), capfd)
     reason = "between DequantizeLinear and QuantizeLinear"
     assert lines == [f"maskwise,refuse,where,Where-16 f32,{reason}"]
-    given = options()
-    given.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    maskwise.onnxruntime.session(quantized_model(domain), given)
-    fused = [node.op_type for node in onnx.load(given.optimized_model_filepath).graph.node]
+    session_options = options()
+    session_options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    maskwise.onnxruntime.session(quantized_model(domain), session_options)
+    fused = [
+        node.op_type for node in onnx.load(session_options.optimized_model_filepath).graph.node
+    ]
     assert fused == ["QLinearWhere"]
 
 
@@ -99,8 +101,8 @@ def shape_model(extent: int | None, reader: str) -> bytes:
     ],
 )
 def test_shapes_are_left_alone(extent: int | None, reader: str, provider: str, capfd: Any) -> None:
-    found, lines = claims(shape_model(extent, reader), capfd)
-    assert found == [provider], lines
+    claimed, lines = claims(shape_model(extent, reader), capfd)
+    assert claimed == [provider], lines
     assert lines[0].endswith("Where-16 i64,arithmetic of a shape") == (provider == CPU)
 
 
@@ -164,8 +166,8 @@ def distilbert_model(fill: float) -> bytes:
     ],
 )
 def test_masks_of_attention_fusions_are_left_alone(model: bytes, reason: str, capfd: Any) -> None:
-    found, lines = claims(model, capfd)
-    assert found == [CPU if reason else MASKWISE]
+    claimed, lines = claims(model, capfd)
+    assert claimed == [CPU if reason else MASKWISE]
     assert lines[0].startswith("maskwise,refuse" if reason else "maskwise,claim")
     assert not reason or lines[0].endswith(reason)
 
@@ -204,7 +206,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 @KINDS
 def test_memory_that_cannot_be_had(kind: str) -> None:
-    """An error, after which the session still works."""
+    """A call that raises leaves the session usable."""
     ran = in_a_process(f"""{BEGIN}
 import resource
 model, small, large = f.example("{kind}")
@@ -246,7 +248,7 @@ print(again.run(None, feeds)[0].tolist())
     ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
 )
 def test_one_thread_means_one(kind: str, times: int) -> None:
-    """And two are those that the session began with."""
+    """Two of the threads belong to the session."""
     ran = in_a_process(f"""{BEGIN}
 import os
 model, small, _ = f.example("{kind}")
@@ -300,13 +302,13 @@ def in_use():
     now = info()
     return now.uordblks + now.hblkhd
 def kept(layers, threads, lengths):
-    \"\"\"Bytes that runs of a session of one thread leave, the provider told of so many.\"\"\"
+    \"\"\"Bytes that runs of a one-thread session leave. `threads` is the provider's setting.\"\"\"
     model, feeds = f.layers(layers)
-    given = w.options(maskwise_threads=str(threads))
-    given.intra_op_num_threads = 1
-    given.enable_cpu_mem_arena = False
-    given.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
-    session = ort.InferenceSession(model, given)
+    session_options = w.options(maskwise_threads=str(threads))
+    session_options.intra_op_num_threads = 1
+    session_options.enable_cpu_mem_arena = False
+    session_options.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
+    session = ort.InferenceSession(model, session_options)
     before = in_use()
     for length in lengths:
         session.run(None, {name: array[:, :, :length] for name, array in feeds.items()})
@@ -338,12 +340,12 @@ def test_memory_of_shapes_is_shared() -> None:
 
 
 def test_threads_that_the_provider_is_told() -> None:
-    """With `session`, the threads of its options, which may be reused with another number."""
-    given = options()
+    """`session` passes on the threads of its options, which may be reused with another number."""
+    session_options = options()
     for threads in (3, 0, 2):
-        given.intra_op_num_threads = threads
-        maskwise.onnxruntime.session(LARGE, given)
-        assert given.get_session_config_entry("maskwise.threads") == str(threads)
+        session_options.intra_op_num_threads = threads
+        maskwise.onnxruntime.session(LARGE, session_options)
+        assert session_options.get_session_config_entry("maskwise.threads") == str(threads)
     for wrong in ("-1", "many", "", "4097", "2 "):
         bad = options(maskwise_threads=wrong)
         bad.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
@@ -376,11 +378,11 @@ def test_an_older_onnxruntime(has_the_first: bool) -> None:
     base.GetVersionString = ApiBase._fields_[1][1](lambda: b"1.23.2")
     library = ctypes.CDLL(maskwise.onnxruntime.library())
     library.CreateEpFactories.restype = ctypes.c_void_p
-    factories, made = (ctypes.c_void_p * 1)(), ctypes.c_size_t(9)
+    factories, count = (ctypes.c_void_p * 1)(), ctypes.c_size_t(9)
     status = library.CreateEpFactories(
-        b"name", ctypes.byref(base), None, factories, ctypes.c_size_t(1), ctypes.byref(made)
+        b"name", ctypes.byref(base), None, factories, ctypes.c_size_t(1), ctypes.byref(count)
     )
-    assert made.value == 0
+    assert count.value == 0
     assert (status, said) == (
         (77, [b"Maskwise needs ONNX Runtime 1.24 or newer, this is 1.23.2"])
         if has_the_first
@@ -392,9 +394,9 @@ def test_forms_of_a_model(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(LARGE)
     path = tmp_path / "model.onnx"
     for model in (LARGE, path, str(path), onnx.load_model_from_string(LARGE)):
-        given = options()
+        session_options = options()
         for _ in range(2):  # options may be used again
-            session = maskwise.onnxruntime.session(model, given)
+            session = maskwise.onnxruntime.session(model, session_options)
             assert session.get_providers() == [MASKWISE, CPU]
     with pytest.raises(ValueError, match="providers: Maskwise comes first"):
         maskwise.onnxruntime.session(LARGE, providers=[CPU])
@@ -448,7 +450,7 @@ def test_the_report_of_what_does_not_run(tmp_path: Path) -> None:
 
 
 def test_the_example(tmp_path: Path) -> None:
-    """In C++, with the headers of Debian and the library of the wheel."""
+    """A C++ program, with Debian's headers and the wheel's library."""
     root = Path(__file__).resolve().parents[2]
     headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"
     if not headers.is_dir():

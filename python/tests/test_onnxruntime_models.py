@@ -113,7 +113,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
     for one in session.get_inputs():
         shape = [extents.get(dim, dim) for dim in one.shape]
         if one.name == "attention_mask":
-            # A row of padding alone is what exporters add IsNaN and Where for.
+            # Exporters add IsNaN and Where for rows of padding alone.
             least, most = {"none": (shape[1], shape[1]), "some": (1, shape[1]), "all": (0, 0)}[
                 padding
             ]
@@ -171,7 +171,7 @@ def test_logits_with_fusion(name: str, capfd: Any) -> None:
     session = maskwise.onnxruntime.session(model, options(maskwise_verbose="1"))
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
     fused = [
-        what for _, verdict, _, what, *_ in lines if verdict == "claim" and "Where" not in what
+        node for _, verdict, _, node, *_ in lines if verdict == "claim" and "Where" not in node
     ]
     assert fused == 2 * FUSIONS[name], lines
     for got, expected in logits(session, stock):

@@ -31,7 +31,7 @@ FIRST = int(os.environ.get("MASKWISE_ATTENTION_SEED", "0"))
 
 
 def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
-    """Or why there are none."""
+    """The outputs, or the error text."""
     try:
         return [*session.run(None, feeds)]
     except Exception as failure:  # its classes are private
@@ -68,8 +68,8 @@ def with_whole_mask(case: Case) -> Case:
     mask, rows = case.feeds["attn_mask"], case.feeds["Q"].shape[-2]
     if case.feeds["Q"].ndim == 3:
         rows = case.feeds["Q"].shape[1]
-    given = [case.feeds[n] for n in ("K", "past_key") if n in case.feeds]
-    keys = sum(array.shape[-2] for array in given)
+    caches = [case.feeds[n] for n in ("K", "past_key") if n in case.feeds]
+    keys = sum(array.shape[-2] for array in caches)
     columns = keys if case.opset == 23 else mask.shape[-1]
     mask = np.broadcast_to(mask, np.broadcast_shapes(mask.shape, (rows, columns)))
     added = [(0, 0)] * (mask.ndim - 1) + [(0, keys - columns)]
@@ -81,8 +81,8 @@ def with_whole_mask(case: Case) -> Case:
 def by_definition(case: Case) -> Results:
     """By ONNX's evaluator. It takes the rows of a causal boundary from the mask."""
     case = with_whole_mask(case)
-    made = ReferenceEvaluator(case.model()).run(case.outputs, case.feeds)
-    return [np.asarray(one) for one in made]
+    results = ReferenceEvaluator(case.model()).run(case.outputs, case.feeds)
+    return [np.asarray(one) for one in results]
 
 
 def is_defined(case: Case, change: Any) -> bool:
@@ -118,7 +118,7 @@ def test_odd_models(kind: str, change: Any) -> None:
         except Exception:  # errors of ONNX Runtime's kernel, or of its check of the model
             continue
         if providers_of(session, kind) != [MASKWISE]:
-            continue  # ONNX Runtime's own may end the process
+            continue  # ONNX Runtime's kernel may end the process
         claims += 1
         stock, got = judge.run(model, case.feeds), outputs_of(session, case.feeds)
         if isinstance(stock, str) and not isinstance(got, str) and "attn_mask" in case.feeds:
@@ -131,25 +131,27 @@ def test_odd_models(kind: str, change: Any) -> None:
 def group_case(**feeds: Any) -> Case:
     """One more key for each of two sequences of 9 and 6."""
     random = np.random.default_rng(5)
-    made = {"query": random.standard_normal((2, 1, 32)).astype("f")}
-    made |= {name: random.standard_normal((2, 1, 16)).astype("f") for name in ("key", "value")}
+    arrays = {"query": random.standard_normal((2, 1, 32)).astype("f")}
+    arrays |= {name: random.standard_normal((2, 1, 16)).astype("f") for name in ("key", "value")}
     for name in ("past_key", "past_value"):
-        made[name] = random.standard_normal((2, 1, 9, 16)).astype("f")
-    made["seqlens_k"] = np.array([9, 6], np.int32)
-    made["total_sequence_length"] = np.array(10, np.int32)
-    made |= {n: random.standard_normal((300, 8)).astype("f") for n in ("cos_cache", "sin_cache")}
+        arrays[name] = random.standard_normal((2, 1, 9, 16)).astype("f")
+    arrays["seqlens_k"] = np.array([9, 6], np.int32)
+    arrays["total_sequence_length"] = np.array(10, np.int32)
+    arrays |= {n: random.standard_normal((300, 8)).astype("f") for n in ("cos_cache", "sin_cache")}
     heads = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
-    return Case("GroupQueryAttention", made | feeds, attention_models.RESULTS[:3], heads, 20, True)
+    return Case(
+        "GroupQueryAttention", arrays | feeds, attention_models.RESULTS[:3], heads, 20, True
+    )
 
 
 def multi_head_case(**feeds: Any) -> Case:
     """Keys and values as cross attention caches them."""
     random = np.random.default_rng(6)
-    made = {"query": random.standard_normal((2, 3, 32)).astype("f")}
-    made |= {n: random.standard_normal((2, 2, 9, 16)).astype("f") for n in ("key", "value")}
-    made |= {n: random.standard_normal(shape).astype("f") for n, shape in feeds.items()}
+    arrays = {"query": random.standard_normal((2, 3, 32)).astype("f")}
+    arrays |= {n: random.standard_normal((2, 2, 9, 16)).astype("f") for n in ("key", "value")}
+    arrays |= {n: random.standard_normal(shape).astype("f") for n, shape in feeds.items()}
     outputs = attention_models.RESULTS[: 3 if "past_key" in feeds else 1]
-    return Case("MultiHeadAttention", made, outputs, {"num_heads": 2}, 20)
+    return Case("MultiHeadAttention", arrays, outputs, {"num_heads": 2}, 20)
 
 
 # Forms that no document of ONNX Runtime names and its kernels take.
@@ -195,7 +197,7 @@ def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
 
 
 def test_keys_past_a_length_do_not_matter() -> None:
-    """MultiHeadAttention's lengths are no numbers that are added to scores."""
+    """MultiHeadAttention's lengths mask keys; nothing is added to scores."""
     case = multi_head_case()
     case.feeds["key_padding_mask"] = np.array([4, 9], np.int32)
     expected = alone(case)[0]

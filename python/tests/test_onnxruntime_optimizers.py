@@ -1,4 +1,4 @@
-"""Models that ONNX Runtime's optimizers survive alone by luck, which a claim would take away."""
+"""Models in which a claim would trigger a bug of ONNX Runtime's optimizers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def turned(perm: list[int]) -> Node:
 
 # After a Transpose of the outermost dimension: MatmulTransposeFusion swaps both without a sign.
 BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
-# A fusion with a sign, as long as it is ONNX Runtime's.
+# A fusion with a sign, while ONNX Runtime has it.
 ATTENTION = [
     op("Transpose", "k", "kt", perm=[0, 2, 1]),
     op("MatMul", "q", "kt", "scores"),
@@ -64,9 +64,9 @@ def fed(
         value(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
         for name, one in feeds.items()
     ]
-    made = [name for one in nodes for name in one.output]
+    produced = [name for one in nodes for name in one.output]
     read = [name for one in nodes for name in one.input]
-    outputs = [value(name, element, None) for name in [*made, "result"] if name not in read]
+    outputs = [value(name, element, None) for name in [*produced, "result"] if name not in read]
     return model_of([*nodes, *claimed], inputs, outputs, initializers(constants), 17), feeds
 
 
@@ -86,9 +86,9 @@ def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled:
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
     stock = stock_session(model)
-    given = options()
-    given.add_session_config_entry(DISABLED, disabled)
-    session = maskwise.onnxruntime.session(model, given)
+    session_options = options()
+    session_options.add_session_config_entry(DISABLED, disabled)
+    session = maskwise.onnxruntime.session(model, session_options)
     groups = [g.ep_name for g in session.get_provider_graph_assignment_info()]
     assert sum(name != "CPUExecutionProvider" for name in groups) == claims, groups
     for got, wanted in zip(session.run(None, feeds), stock.run(None, feeds), strict=True):

@@ -20,20 +20,20 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
 def test_one_switch_leaves_everything(capfd: Any) -> None:
-    """To ONNX Runtime: a fused Softmax, a Where, an attention operator."""
+    """All stay in ONNX Runtime: a fused Softmax, a Where, an attention operator."""
     model = example("attention")[0]
     where = where_model(TensorProto.FLOAT, [["n"]] * 3)
     for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):
         for each in (model, where):
-            given: dict[str, Any] = {"sess_options": options(), **turned_off}
-            given["sess_options"].add_session_config_entry("maskwise.verbose", "1")
-            session = maskwise.onnxruntime.session(each, **given)
+            session_options: dict[str, Any] = {"sess_options": options(), **turned_off}
+            session_options["sess_options"].add_session_config_entry("maskwise.verbose", "1")
+            session = maskwise.onnxruntime.session(each, **session_options)
             groups = session.get_provider_graph_assignment_info()
             assert {group.ep_name for group in groups} == {CPU}
     assert "maskwise," not in capfd.readouterr().err
-    given = options()
+    session_options = options()
     for enable, provider in ((False, CPU), (None, CPU), (True, MASKWISE)):
-        session = maskwise.onnxruntime.session(where, given, enable=enable)
+        session = maskwise.onnxruntime.session(where, session_options, enable=enable)
         assert providers_of(session) == [provider]
     with pytest.raises(TypeError, match="enable is 1, expected a bool"):
         maskwise.onnxruntime.session(where, enable=1)  # type: ignore[arg-type]
@@ -41,14 +41,14 @@ def test_one_switch_leaves_everything(capfd: Any) -> None:
 
 def compiled(model: bytes) -> bytes:
     """The model that ONNX Runtime saves for a later session."""
-    given = options()
-    given.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
-    return bytes(ort.ModelCompiler(given, model).compile_to_bytes())
+    session_options = options()
+    session_options.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
+    return bytes(ort.ModelCompiler(session_options, model).compile_to_bytes())
 
 
 @KINDS
 def test_compiled_models(kind: str) -> None:
-    """They have the operators, which are fused when they are loaded, and nothing of Maskwise's."""
+    """Saved models have the operators, which are fused when loaded, and no node of Maskwise."""
     model, feeds, _ = example(kind)
     written = compiled(model)
     assert "EPContext" not in {node.op_type for node in onnx.load_from_string(written).graph.node}
@@ -60,11 +60,11 @@ def test_compiled_models(kind: str) -> None:
 @KINDS
 def test_sessions_that_write_contexts(kind: str, tmp_path: Path, capfd: Any) -> None:
     model, feeds, _ = example(kind)
-    given = options(maskwise_verbose="1")
-    given.add_session_config_entry("ep.context_enable", "1")
-    given.add_session_config_entry("ep.context_file_path", str(tmp_path / "context.onnx"))
+    session_options = options(maskwise_verbose="1")
+    session_options.add_session_config_entry("ep.context_enable", "1")
+    session_options.add_session_config_entry("ep.context_file_path", str(tmp_path / "context.onnx"))
     (tmp_path / "model.onnx").write_bytes(model)
-    session = maskwise.onnxruntime.session(tmp_path / "model.onnx", given)
+    session = maskwise.onnxruntime.session(tmp_path / "model.onnx", session_options)
     (expected,) = stock_session(model).run(None, feeds)
     np.testing.assert_allclose(session.run(None, feeds)[0], expected, 2e-5, 2e-5)
     said = capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: values, types, shapes, and what the rewrite preserves."""
+"""Select by Maskwise inside OpenVINO: values, types, shapes, and names and tensors that stay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHAPES = [
     [[2, 1, 1, 33], [2, 3, 4, 33], []],
     [[1, 1, 32, 32], [], [1, 16, 32, 32]],
     [[7, 1], [7, 3], [1, 3]],
-    [[2, 3, 4], [4], []],  # cond is the largest, which is OpenVINO's and not the specification's
+    [[2, 3, 4], [4], []],  # cond is the largest: OpenVINO allows it, its specification does not
     [[], [], []],
     [[0, 3], [1, 3], [3]],
     [[300, 200], [300, 200], [1, 200]],
@@ -60,12 +60,12 @@ def test_every_type_and_broadcast(element: ov.Type) -> None:
     for shapes in SHAPES:
         arrays = operands(shapes, element)
         model = select_model(shapes, element)
-        own = accelerate(model, force=True)
-        assert (selects(model), selects(own)) == (
+        accelerated = accelerate(model, force=True)
+        assert (selects(model), selects(accelerated)) == (
             ["opset1"],
             ["opset1" if 0 in shapes[0] else "maskwise"],
         )
-        compiled = compile_model(own)
+        compiled = compile_model(accelerated)
         assert count_taken(compiled) == 1 or 0 in shapes[0]
         assert_same_bits(run(compiled, arrays), np.where(*arrays))
         assert_same_bits(run(compile_model(model), arrays), np.where(*arrays))
@@ -181,13 +181,13 @@ def test_broadcast_none_wants_equal_shapes() -> None:
 @pytest.mark.parametrize("shapes", [[[-1, -1]] * 3, [[-1], [2, -1], []], [[-1, 3], [-1, 3], [3]]])
 def test_shapes_that_are_known_at_run_time(shapes: list[list[int]], element: ov.Type) -> None:
     model = select_model(shapes, element)
-    own = accelerate(model, force=True)
-    assert own.output(0).partial_shape == model.output(0).partial_shape
-    compiled = compile_model(own)
+    accelerated = accelerate(model, force=True)
+    assert accelerated.output(0).partial_shape == model.output(0).partial_shape
+    compiled = compile_model(accelerated)
     for extent in (2, 5, 2, 0):
-        given = [[extent if dim == -1 else dim for dim in shape] for shape in shapes]
-        given[0] = given[0] if len(given[0]) == 2 else given[1][-1:]
-        arrays = operands(given, element)
+        shapes_now = [[extent if dim == -1 else dim for dim in shape] for shape in shapes]
+        shapes_now[0] = shapes_now[0] if len(shapes_now[0]) == 2 else shapes_now[1][-1:]
+        arrays = operands(shapes_now, element)
         assert_same_bits(run(compiled, arrays), np.where(*arrays))
 
 
@@ -195,11 +195,11 @@ def test_rank_that_is_unknown_is_inferred_alike() -> None:
     dynamic = ov.PartialShape.dynamic()
     for shapes in ([dynamic] * 3, [dynamic, [2, 3], [3]], [[4, 1], dynamic, [-1]]):
         model = select_model(shapes)
-        own = accelerate(model, force=True)
-        assert own.output(0).partial_shape == model.output(0).partial_shape
-        own.reshape({name: [2, 3] for name in own.inputs})
+        accelerated = accelerate(model, force=True)
+        assert accelerated.output(0).partial_shape == model.output(0).partial_shape
+        accelerated.reshape({name: [2, 3] for name in accelerated.inputs})
         arrays = operands([[2, 3]] * 3, ov.Type.f32)
-        assert_same_bits(run(compile_model(own), arrays), np.where(*arrays))
+        assert_same_bits(run(compile_model(accelerated), arrays), np.where(*arrays))
 
 
 def test_names_info_and_readers_stay() -> None:
@@ -227,9 +227,9 @@ def test_bodies_are_looked_at() -> None:
     """A compiled model does not show its bodies; the engine's lines do."""
     code = """
 from test_openvino import *
-given = branches()
-model = accelerate(given, force=True)
-assert [selects(one.get_function(i)) for graph in (given, model) for one in graph.get_ops()
+source = branches()
+model = accelerate(source, force=True)
+assert [selects(one.get_function(i)) for graph in (source, model) for one in graph.get_ops()
         if one.get_type_name() == "If" for i in range(2)] == [["opset1"]] * 2 + [["maskwise"]] * 2
 values = np.arange(6, dtype=np.float32).reshape(2, 3)
 compiled = compile_model(model)
@@ -280,10 +280,10 @@ def test_a_result_that_a_body_reads(shape: list[int], element: ov.Type) -> None:
     branch.set_output(*(body.get_results()[0] for body in bodies))
     whole = ov.Model([branch.output(0)], [*model.get_parameters(), flag])
     arrays = operands([[5 if n < 0 else n for n in shape]] * 3, element)
-    for taken, of in ((True, np.negative), (False, np.abs)):
+    for taken, operator in ((True, np.negative), (False, np.abs)):
         compiled = compile_model(accelerate(whole, force=True))
         assert count_taken(compiled) == 1
-        wanted = np.asarray(of(np.where(*arrays)))
+        wanted = np.asarray(operator(np.where(*arrays)))
         assert_same_bits(run(compiled, [*arrays, np.array(taken)]), wanted)
 
 
@@ -302,24 +302,24 @@ LARGE = [[256, 256], [16, 8, 256, 256], [16, 8, 256, 256]]  # 32 MiB
 
 def test_models_that_are_read(tmp_path: Path) -> None:
     """From IR, from ONNX, and an accelerated model from its own file."""
-    core, own = ov.Core(), ov.Core()
-    own.add_extension(maskwise.openvino.library())
+    core, accelerated = ov.Core(), ov.Core()
+    accelerated.add_extension(maskwise.openvino.library())
     ov.save_model(select_model(LARGE), tmp_path / "a.xml", compress_to_fp16=False)
     (tmp_path / "a.onnx").write_bytes(where_model(TensorProto.FLOAT, LARGE, 16))
     ov.save_model(accelerate(select_model(LARGE)), tmp_path / "own.xml", compress_to_fp16=False)
     arrays = operands(LARGE, ov.Type.f32)
-    for made in (
+    for copy in (
         *(
             accelerate(one.read_model(tmp_path / n))
-            for one in (core, own)
+            for one in (core, accelerated)
             for n in ("a.xml", "a.onnx")
         ),
-        own.read_model(tmp_path / "own.xml"),
+        accelerated.read_model(tmp_path / "own.xml"),
     ):
-        compiled = core.compile_model(made, "CPU", SETTINGS)
+        compiled = core.compile_model(copy, "CPU", SETTINGS)
         assert count_taken(compiled) == 1
         assert_same_bits(run(compiled, arrays), np.where(*arrays))
-    assert selects(own.read_model(tmp_path / "a.xml")) == ["opset1"]
+    assert selects(accelerated.read_model(tmp_path / "a.xml")) == ["opset1"]
     with pytest.raises(RuntimeError, match="maskwise"):
         core.read_model(tmp_path / "own.xml")
 
@@ -341,7 +341,7 @@ def test_many_requests_at_once(shape: list[int]) -> None:
 
 
 def test_requests_in_flight_change_their_shapes() -> None:
-    """Each job of a queue gets a request that has run another shape, or still runs."""
+    """A job of a queue gets a request that has run another shape, or that still runs."""
     model = accelerate(select_model([[-1], [-1, -1, -1], [-1, 1]]), force=True)
     queue = ov.AsyncInferQueue(compile_model(model, NUM_STREAMS=2), 4)
     got: dict[int, Array] = {}
@@ -350,14 +350,14 @@ def test_requests_in_flight_change_their_shapes() -> None:
         got[job] = request.get_output_tensor(0).data.copy()
 
     queue.set_callback(keep)
-    given = [
+    inputs = [
         operands([[n], [1 + n % 7, 129 - n, n], [129 - n, 1]], ov.Type.f32)
         for n in (1 + 41 * job % 128 for job in range(64))
     ]
-    for job, arrays in enumerate(given):
+    for job, arrays in enumerate(inputs):
         queue.start_async(arrays, job)
     queue.wait_all()
-    for job, arrays in enumerate(given):
+    for job, arrays in enumerate(inputs):
         assert_same_bits(got[job], np.where(*arrays))
 
 
@@ -368,8 +368,8 @@ def test_models_are_compiled_while_others_run() -> None:
     def work(seed: int) -> None:
         for turn in range(4):
             extent = 192 if seed % 2 else 32 * (1 + seed + turn)
-            made = select_model([[extent, extent]] * 3)
-            model = accelerate(shared if seed % 2 else made, force=True)
+            source = select_model([[extent, extent]] * 3)
+            model = accelerate(shared if seed % 2 else source, force=True)
             compiled = core.compile_model(model, "CPU", SETTINGS)
             assert count_taken(compiled) == 1
             arrays = operands([[extent, extent]] * 3, ov.Type.f32)

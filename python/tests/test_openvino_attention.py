@@ -21,19 +21,19 @@ from select_models import accelerate, compile_model, count_taken, kinds_of_run, 
 LARGE = Attention(rows=130, keys=130)
 
 
-def check(made: Attention, **settings: Any) -> None:
+def check(case: Attention, **settings: Any) -> None:
     """Compared with OpenVINO alone, including fully masked rows."""
-    model = attention_model(made)
-    arrays = arrays_of(made)
+    model = attention_model(case)
+    arrays = arrays_of(case)
     stock = run(compile_model(model), arrays)
     compiled = compile_model(accelerate(model, force=True), **settings)
     got = run(compiled, arrays)
-    makes_bias = made.mask == "bool" and not made.whole and not made.selects  # by a Select
-    assert count_taken(compiled) == (2 if makes_bias else 1), made
-    expected = attention_of(made, arrays)
+    makes_bias = case.mask == "bool" and not case.whole and not case.selects  # by a Select
+    assert count_taken(compiled) == (2 if makes_bias else 1), case
+    expected = attention_of(case, arrays)
     assert got.shape == stock.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5, err_msg=str(made))
-    np.testing.assert_allclose(got, stock, rtol=0, atol=2e-5, err_msg=str(made))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5, err_msg=str(case))
+    np.testing.assert_allclose(got, stock, rtol=0, atol=2e-5, err_msg=str(case))
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -44,22 +44,22 @@ def test_generated_models(seed: int) -> None:
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("opens", [True, False])
 def test_every_transpose_goes(whole: bool, opens: bool) -> None:
-    made = Attention(whole=whole, opens=opens, turned=tuple("qkvo"), rows=130, keys=130)
-    compiled = compile_model(accelerate(attention_model(made)))
+    case = Attention(whole=whole, opens=opens, turned=tuple("qkvo"), rows=130, keys=130)
+    compiled = compile_model(accelerate(attention_model(case)))
     assert count_taken(compiled) == 1
     assert "Transpose" not in kinds_of_run(compiled)
 
 
 @pytest.mark.parametrize("opens", [True, False])
 def test_it_is_exported_and_imported(opens: bool) -> None:
-    made = Attention(mask="bool", mask_shape=(1, 56), opens=opens, turned=("q", "o"), scale=0.25)
+    case = Attention(mask="bool", mask_shape=(1, 56), opens=opens, turned=("q", "o"), scale=0.25)
     core = ov.Core()
     core.add_extension(maskwise.openvino.library())
-    compiled = compile_model(accelerate(attention_model(made), force=True))
+    compiled = compile_model(accelerate(attention_model(case), force=True))
     imported = core.import_model(compiled.export_model(), "CPU")
-    arrays = arrays_of(made)
+    arrays = arrays_of(case)
     for each in (compiled, imported):
-        np.testing.assert_allclose(run(each, arrays), attention_of(made, arrays), atol=1e-5)
+        np.testing.assert_allclose(run(each, arrays), attention_of(case, arrays), atol=1e-5)
 
 
 def words_model(opens: bool, heads: int = 4, depth: int = 32) -> ov.Model:
@@ -85,12 +85,12 @@ def words_model(opens: bool, heads: int = 4, depth: int = 32) -> ov.Model:
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
 def test_no_reorder_and_no_conversion_stands_around_it(opens: bool, hint: str) -> None:
     model = words_model(opens)
-    stock, own = (
+    stock, accelerated = (
         compile_model(one, INFERENCE_PRECISION_HINT=hint)
         for one in (model, accelerate(model, precision=hint))
     )
-    assert count_taken(own) == 1
-    before, after = (kinds_of_run(each) for each in (stock, own))
+    assert count_taken(accelerated) == 1
+    before, after = (kinds_of_run(each) for each in (stock, accelerated))
     for kind in ("Reorder", "Convert", "Transpose"):
         assert after.count(kind) <= before.count(kind), kind
 
@@ -119,10 +119,12 @@ def test_it_computes_in_what_it_is_told_to(precision: str, hint: str, opens: boo
     model = words_model(opens)
     exact = run(compile_model(model), [x])
     stock = compile_model(model, INFERENCE_PRECISION_HINT=precision or hint)
-    own = compile_model(accelerate(model, precision=precision), INFERENCE_PRECISION_HINT=hint)
+    accelerated = compile_model(
+        accelerate(model, precision=precision), INFERENCE_PRECISION_HINT=hint
+    )
     has_f16 = hint == "f16" and "FP16" in capabilities
-    assert types_of(own) == [precision or ("f16" if has_f16 else "f32")] * 4
-    off = [np.abs(run(each, [x]) - exact).max() for each in (stock, own)]
+    assert types_of(accelerated) == [precision or ("f16" if has_f16 else "f32")] * 4
+    off = [np.abs(run(each, [x]) - exact).max() for each in (stock, accelerated)]
     assert off[1] <= 1.5 * off[0] + 1e-3
 
 
@@ -140,17 +142,19 @@ def test_of_f32_only_what_is_causal_is_taken_where_openvino_may_compute_in_bf16(
 def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
     """The plugin converts types that it does not compute in. Inputs are numbers of bf16, because
     its conversions cut off bits on some CPUs."""
-    made = Attention(rows=130, keys=130, opens=opens, element=element)
-    inputs = [ops.parameter(open_shape(made.shape_of(n), opens), ov.Type.f32) for n in "qkv"]
+    case = Attention(rows=130, keys=130, opens=opens, element=element)
+    inputs = [ops.parameter(open_shape(case.shape_of(n), opens), ov.Type.f32) for n in "qkv"]
     attention = ops.scaled_dot_product_attention(*(ops.convert(one, element) for one in inputs))
     model = ov.Model([ops.convert(attention, "f32")], inputs)
-    stock, own = (
+    stock, accelerated = (
         compile_model(one, INFERENCE_PRECISION_HINT=hint)
         for one in (model, accelerate(model, force=True))
     )
-    assert count_taken(own) == 1
-    arrays = [array.astype(BFLOAT16).astype("f") for array in arrays_of(made)]
-    off = [np.abs(run(one, arrays) - attention_of(made, arrays)).max() for one in (stock, own)]
+    assert count_taken(accelerated) == 1
+    arrays = [array.astype(BFLOAT16).astype("f") for array in arrays_of(case)]
+    off = [
+        np.abs(run(one, arrays) - attention_of(case, arrays)).max() for one in (stock, accelerated)
+    ]
     assert off[1] <= 1.5 * off[0] + 1e-3
 
 
@@ -188,7 +192,7 @@ def test_a_cache_stays_openvinos(whole: bool) -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
-    stock, own = (
+    stock, accelerated = (
         compile_model(model, KV_CACHE_PRECISION="f32").create_infer_request()
         for model in (
             cached_model(True, whole),
@@ -197,14 +201,16 @@ def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
     )
     random = np.random.default_rng(5)
     for count in (7, 1, 1, 3):
-        given = {n: random.standard_normal((1, 2, count, 16)).astype("f") for n in "qkv"}
-        given["beams"] = np.zeros(1, np.int32)
-        expected, got = (np.array(next(iter(one.infer(given).values()))) for one in (stock, own))
+        inputs = {n: random.standard_normal((1, 2, count, 16)).astype("f") for n in "qkv"}
+        inputs["beams"] = np.zeros(1, np.int32)
+        expected, got = (
+            np.array(next(iter(one.infer(inputs).values()))) for one in (stock, accelerated)
+        )
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
 
 
 def test_a_causal_cache_is_never_taken() -> None:
-    """OpenVINO's operation has another boundary there: that of the last token."""
+    """With a cache, OpenVINO's operation aligns the boundary with the last token."""
     model = accelerate(cached_model(True, causal=True), force=True)
     assert maskwise.openvino.taken(model) == []
 
@@ -214,12 +220,12 @@ def test_a_causal_cache_is_never_taken() -> None:
 def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
     names = []
     for change in (lambda model: model, accelerate):
-        made = attention_model(Attention(rows=130, keys=130, turned=turned))
-        last = made.get_results()[0].input_value(0)
+        source = attention_model(Attention(rows=130, keys=130, turned=turned))
+        last = source.get_results()[0].input_value(0)
         if turned:
             last.get_node().input_value(0).get_tensor().set_names({"inner"})
         last.get_tensor().set_names({"last"})
-        model = ov.Model([last], made.get_parameters())
+        model = ov.Model([last], source.get_parameters())
         compiled = compile_model(change(model), INFERENCE_PRECISION_HINT=hint)
         # Results get a separate name, too.
         names.append([{n for n in o.names if not n.startswith("Result")} for o in compiled.outputs])
@@ -237,7 +243,7 @@ def open_rank_model(operand: str) -> ov.Model:
 
 @pytest.mark.parametrize("operand", "qkv")
 def test_an_open_rank(operand: str) -> None:
-    """A reshape may make it known after accelerate."""
+    """A reshape after accelerate may make the depth known."""
     model = accelerate(open_rank_model(operand))
     model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in model.get_parameters()})
     assert count_taken(compile_model(model)) == 1
@@ -251,47 +257,47 @@ def test_the_default_scale_is_that_of_the_depth_at_run_time(shape: list[int], ca
     compiled = compile_model(accelerate(model, force=True))
     assert count_taken(compiled) == 1
     for depth in (16, 31):
-        made = Attention(1, 2, 130, 130, depth, depth, causal=causal)
-        arrays = arrays_of(made)
+        case = Attention(1, 2, 130, 130, depth, depth, causal=causal)
+        arrays = arrays_of(case)
         got = run(compiled, arrays)
-        np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(got, attention_of(case, arrays), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
 def test_rows_that_are_masked_as_a_whole(whole: bool, mask: str) -> None:
-    """NaN as OpenVINO's, or zeros as PyTorch's, small ones too."""
-    made = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
-    model, arrays = attention_model(made), arrays_of(made)
+    """Fully masked rows are NaN as in OpenVINO, or zeros as in PyTorch, in small calls, too."""
+    case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
+    model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf
-    stock, own, zeros = (
+    stock, accelerated, zeros = (
         run(compile_model(one), arrays)
         for one in (model, accelerate(model, force=True), accelerate(model, zero_masked_rows=True))
     )
     assert np.isnan(stock[:, :, :3]).all() and np.isfinite(stock[:, :, 3:]).all()
-    np.testing.assert_allclose(own, stock, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(accelerated, stock, rtol=0, atol=1e-5)
     np.testing.assert_allclose(zeros, np.nan_to_num(stock), rtol=0, atol=1e-5)
     assert (zeros[:, :, :3] == 0).all()
 
 
 def test_it_is_found_in_a_body() -> None:
-    made = Attention(rows=130, keys=130)
-    inputs = [ops.parameter(made.shape_of(name), ov.Type.f32) for name in "qkv"]
-    unused = ops.parameter(made.shape_of("q"), ov.Type.f32)
-    body, other = attention_model(made), ov.Model([ops.abs(unused)], [unused])
+    case = Attention(rows=130, keys=130)
+    inputs = [ops.parameter(case.shape_of(name), ov.Type.f32) for name in "qkv"]
+    unused = ops.parameter(case.shape_of("q"), ov.Type.f32)
+    body, other = attention_model(case), ov.Model([ops.abs(unused)], [unused])
     condition = ops.parameter([], ov.Type.boolean)
     branch = ops.if_op(condition)
     branch.set_then_body(body)
     branch.set_else_body(other)
-    for parameter, given in zip(body.get_parameters(), inputs, strict=True):
-        branch.set_input(given.output(0), parameter, None)
+    for parameter, value in zip(body.get_parameters(), inputs, strict=True):
+        branch.set_input(value.output(0), parameter, None)
     branch.set_input(inputs[0].output(0), None, unused)
     result = branch.set_output(body.get_results()[0], other.get_results()[0])
     model = accelerate(ov.Model([result], [condition, *inputs]))
     assert maskwise.openvino.taken(model) == ["attention"]
-    arrays = arrays_of(made)
+    arrays = arrays_of(case)
     got = run(compile_model(model), [np.array(True), *arrays])
-    np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(got, attention_of(case, arrays), rtol=0, atol=1e-5)
 
 
 def two_layers(opens: bool) -> ov.Model:
@@ -306,16 +312,16 @@ def two_layers(opens: bool) -> ov.Model:
 @pytest.mark.parametrize("opens", [True, False])
 def test_attention_behind_attention(opens: bool) -> None:
     x = np.random.default_rng(6).standard_normal((1, 2, 130, 32)).astype("f")
-    stock, own = two_layers(opens), accelerate(two_layers(opens))
-    compiled = compile_model(own)
+    stock, accelerated = two_layers(opens), accelerate(two_layers(opens))
+    compiled = compile_model(accelerated)
     assert count_taken(compiled) == 2 or opens
     np.testing.assert_allclose(run(compiled, [x]), run(compile_model(stock), [x]), atol=1e-5)
 
 
 def test_somebody_reads_between() -> None:
-    """Then the operators stay."""
-    made = Attention(whole=False, rows=130, keys=130)
-    model = attention_model(made)
+    """The operators stay."""
+    case = Attention(whole=False, rows=130, keys=130)
+    model = attention_model(case)
     for kind in ("Softmax", "MatMul"):
         node = next(n for n in model.get_ordered_ops() if n.get_type_name() == kind)
         read = ov.Model(
@@ -332,9 +338,9 @@ from sdpa_models import Attention, attention_model
 from test_openvino_attention import cached_model
 from openvino import opset13 as ops
 from select_models import accelerate
-for made in (Attention(rows=130, keys=130, opens=True), Attention(rows=130, keys=130, whole=False),
+for case in (Attention(rows=130, keys=130, opens=True), Attention(rows=130, keys=130, whole=False),
              Attention(rows=8, keys=8)):
-    accelerate(attention_model(made))
+    accelerate(attention_model(case))
 cached = cached_model(True)
 next(n for n in cached.get_ops() if "Attention" in n.get_type_name()).set_friendly_name("cached")
 maskwise.openvino.accelerate(cached)
@@ -354,18 +360,18 @@ maskwise.openvino.accelerate(ov.Model([ops.softmax(x, 0, name="alone")], [x]))
 
 def lengths() -> Iterator[tuple[Attention, list[Array]]]:
     for rows in (3, 50, 130, 200):
-        made = Attention(rows=rows, keys=rows, mask="bool", mask_shape=(rows, rows), opens=True)
-        yield made, arrays_of(made)
+        case = Attention(rows=rows, keys=rows, mask="bool", mask_shape=(rows, rows), opens=True)
+        yield case, arrays_of(case)
 
 
 @pytest.mark.parametrize("streams", [1, 2])
 def test_requests_of_changing_shapes_at_once(streams: int) -> None:
-    given = list(lengths())
-    compiled = compile_model(accelerate(attention_model(given[0][0])), NUM_STREAMS=streams)
-    expected = [attention_of(*each) for each in given]
+    cases = list(lengths())
+    compiled = compile_model(accelerate(attention_model(cases[0][0])), NUM_STREAMS=streams)
+    expected = [attention_of(*each) for each in cases]
 
     def infer(job: int) -> None:
-        got = run(compiled, given[job % 4][1])
+        got = run(compiled, cases[job % 4][1])
         np.testing.assert_allclose(got, expected[job % 4], rtol=0, atol=2e-5, equal_nan=True)
 
     with ThreadPoolExecutor(6) as threads:
@@ -373,17 +379,17 @@ def test_requests_of_changing_shapes_at_once(streams: int) -> None:
 
 
 def test_a_wrong_length_at_run_time() -> None:
-    """Like OpenVINO's: the request fails, and the next one works."""
-    made = Attention(mask="bias", mask_shape=(40, 56), opens=True)
-    compiled = compile_model(accelerate(attention_model(made), force=True))
-    arrays = arrays_of(made)
+    """A request that fails is followed by one that works, as in OpenVINO."""
+    case = Attention(mask="bias", mask_shape=(40, 56), opens=True)
+    compiled = compile_model(accelerate(attention_model(case), force=True))
+    arrays = arrays_of(case)
     request = compiled.create_infer_request()
     wrong = [*arrays[:3], np.zeros((40, 57), np.float32)]
     with pytest.raises(RuntimeError):
         request.infer(wrong)
     request.infer(arrays)
     got = np.array(request.get_output_tensor(0).data)
-    np.testing.assert_allclose(got, attention_of(made, arrays), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(got, attention_of(case, arrays), rtol=0, atol=1e-5)
 
 
 FIGURES = sorted((Path(__file__).parents[2] / "docs/figures").glob("*/openvino.json"))
@@ -393,21 +399,21 @@ ALONE = re.compile(r"attention (\d+)x(\d+)x(\d+), (?!scaled_dot_product|masked_f
 def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
     for path in FIGURES:
         for name, dtype, *_, faster in json.loads(path.read_text())["rows"]:
-            if found := ALONE.match(name):
+            if alone := ALONE.match(name):
                 yield (
                     f"{path.parent.name}: {name} {dtype}",
-                    *map(int, found.groups()),
+                    *map(int, alone.groups()),
                     float(faster),
                 )
 
 
 def test_what_is_taken_is_faster() -> None:
-    """By the figures of `scripts/bench openvino`."""
+    """The bounds follow from the figures of `scripts/bench openvino`."""
     figures = list(figures_of_attention())
     are_taken = set()
     for name, heads, length, depth, faster in figures:
-        made = Attention(1, heads, length, length, depth, depth)
-        is_taken = maskwise.openvino.taken(accelerate(attention_model(made))) != []
+        case = Attention(1, heads, length, length, depth, depth)
+        is_taken = maskwise.openvino.taken(accelerate(attention_model(case))) != []
         assert faster >= 0.95 or not is_taken, name
         are_taken.add(is_taken)
     assert are_taken == {True, False}

@@ -1,4 +1,4 @@
-"""The model stays OpenVINO's own, and its accelerated copy is used as any model of OpenVINO."""
+"""`accelerate` leaves the model unchanged. The copy can be used like any model of OpenVINO."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def by_serialize(model: ov.Model, folder: Path) -> ov.Model:
 
 
 def reshaped(model: ov.Model) -> ov.Model:
-    """All but the batch twice as long, the depth too."""
+    """A reshape that doubles every dimension but the batch, the depth included."""
     model.reshape(
         {port: [*port.shape[:-2], *(2 * n for n in port.shape[-2:])] for port in model.inputs}
     )
@@ -107,7 +107,7 @@ def reshaped(model: ov.Model) -> ov.Model:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_model_stays_as_it_is(source: str, tmp_path: Path) -> None:
-    """So every core reads it after it is saved."""
+    """Every core reads the model after it is saved."""
     model = SOURCES[source]()
     before = operators(model)
     assert count_taken(accelerate(model)) == 1

@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: what it takes, what it leaves, and errors."""
+"""Select by Maskwise inside OpenVINO: Selects taken, Selects left, and errors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def joined(then: Callable[[Node], Node], shape: list[int] = LARGE) -> ov.Model:
     return select_model([[256, 256], shape, []], then=then)
 
 
-def computed(operand: int, of: Callable[..., Node], cond: list[int] = LARGE) -> ov.Model:
+def computed(operand: int, operation: Callable[..., Node], cond: list[int] = LARGE) -> ov.Model:
     """A Select with one operand computed from two parameters."""
     shapes = [cond, LARGE, LARGE]
     kinds = [BOOLEAN, F32, F32]
     inputs = [ops.parameter(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
     sides = [ops.parameter(shapes[operand], F32) for _ in "ab"]
     operands: list[Node] = list(inputs)
-    operands[operand] = of(*sides)
+    operands[operand] = operation(*sides)
     inputs[operand : operand + 1] = sides
     return ov.Model([ops.select(*operands)], inputs)
 
@@ -287,11 +287,11 @@ def threads(count, seconds):
     model = mo.accelerate(select_model([[1, 4096], [1024, 4096], []]), force=True)
     request = compile_model(model, INFERENCE_NUM_THREADS=count).create_infer_request()
     request.infer(share_outputs=True)
-    before, begin, found = busy(), time.monotonic(), 0
-    while time.monotonic() < begin + seconds and found < 2:
+    before, begin, busy_threads = busy(), time.monotonic(), 0
+    while time.monotonic() < begin + seconds and busy_threads < 2:
         request.infer(share_outputs=True)
-        found = sum(ticks - before.get(path, 0) > 10 for path, ticks in busy().items())
-    return found
+        busy_threads = sum(ticks - before.get(path, 0) > 10 for path, ticks in busy().items())
+    return busy_threads
 print(threads(1, 1), threads(2, 60) if len(os.sched_getaffinity(0)) > 1 else 2)
 """)
     assert ran.stdout == "1 2\n", ran.stdout + ran.stderr

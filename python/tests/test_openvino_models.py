@@ -1,7 +1,7 @@
 """Language models as PyTorch's exporters write them, in OpenVINO: the same logits.
 
-By default Maskwise runs their attention, but that of T5 and DeBERTa, of which each head has a bias
-of its own; forced, every Select and every Softmax with a mask, too.
+By default Maskwise runs their attention, except in T5 and DeBERTa, whose heads have a bias each.
+Forced, it runs every Select and every Softmax with a mask, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def feeds_of(compiled: Any, batch: int, sequence: int) -> dict[str, Any]:
     feeds: dict[str, Any] = {}
     for one in compiled.inputs:
         name = one.any_name
-        given = {0: batch, 1: sequence}
+        sizes = {0: batch, 1: sequence}
         shape = [
-            given.get(place, 16) if extent.is_dynamic else extent.get_length()
+            sizes.get(place, 16) if extent.is_dynamic else extent.get_length()
             for place, extent in enumerate(one.partial_shape)
         ]
         if "mask" in name:
@@ -47,15 +47,15 @@ def compile_model(model: ov.Model) -> Any:
 def test_logits(path: Path) -> None:
     model = ov.Core().read_model(model_text.read(path).SerializeToString(), b"")
     stock = compile_model(model)
-    own, forced = (compile_model(accelerate(model, force=force)) for force in (False, True))
+    accelerated, forced = (compile_model(accelerate(model, force=force)) for force in (False, True))
     wanted = 0 if path.stem.startswith(("deberta", "t5")) else LAYERS
-    assert kinds_of_run(own).count("Reference") == wanted
+    assert kinds_of_run(accelerated).count("Reference") == wanted
     assert kinds_of_run(forced).count("Reference") > wanted
     for batch, sequence in ((2, 12), (1, 1), (3, 31)):
         feeds = feeds_of(stock, batch, sequence)
         expected = stock(feeds)["logits"]
         assert np.isfinite(expected).all() and np.ptp(expected) > 0
-        for compiled in (own, forced):
+        for compiled in (accelerated, forced):
             np.testing.assert_allclose(compiled(feeds)["logits"], expected, rtol=0, atol=1e-5)
 
 

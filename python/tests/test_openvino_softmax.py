@@ -41,14 +41,16 @@ def chain_model(
 def chains(model: ov.Model) -> list[str]:
     """Each operation of Maskwise's when the model is compiled, and how many inputs it has."""
     nodes = compile_model(model).get_runtime_model().get_ordered_ops()
-    own = [node for node in nodes if node.get_rt_info()["layerType"].astype(str) == "Reference"]
-    return [f"{node.get_friendly_name()} of {node.get_input_size()}" for node in own]
+    by_maskwise = [
+        node for node in nodes if node.get_rt_info()["layerType"].astype(str) == "Reference"
+    ]
+    return [f"{node.get_friendly_name()} of {node.get_input_size()}" for node in by_maskwise]
 
 
 def test_the_model_stays_as_it_is() -> None:
     model = chain_model()
-    own = accelerate(model)
-    assert (chains(model), chains(own)) == ([], ["weights of 4"])
+    accelerated = accelerate(model)
+    assert (chains(model), chains(accelerated)) == ([], ["weights of 4"])
     kinds = [node.get_type_name() for node in model.get_ordered_ops()]
     assert kinds.count("Softmax") == kinds.count("Select") == 1 and "Fused" not in kinds
 
@@ -64,7 +66,7 @@ def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
 
 
 def test_scores_that_are_smaller_than_the_mask() -> None:
-    """Also by evaluate, before which shapes are not inferred again."""
+    """Also by evaluate, which does not infer shapes again first."""
     sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
     precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
     layers = [
@@ -171,10 +173,10 @@ def test_a_long_chain_is_its_definition_also_imported(bias: tuple[int, ...]) -> 
 def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
     mask, x = arrays_of(chain_model())
     mask[:3] = False
-    own, got = (
+    accelerated, got = (
         run(compile_model(m), [mask, x]) for m in (chain_model(), accelerate(chain_model()))
     )
-    np.testing.assert_allclose(got, own, rtol=2e-6, atol=1e-9)
+    np.testing.assert_allclose(got, accelerated, rtol=2e-6, atol=1e-9)
     assert np.isnan(got[:, :, :3]).all()
     zeros = run(compile_model(accelerate(chain_model(), zero_masked_rows=True)), [mask, x])
     np.testing.assert_array_equal(zeros, np.nan_to_num(got))
@@ -250,11 +252,11 @@ def test_names_stay() -> None:
 def test_many_requests_at_once() -> None:
     models = [accelerate(chain_model(shape=(n, 4, 96, 96))) for n in (2, 3, 5)]
     compiled = [compile_model(model, NUM_STREAMS=2) for model in models]
-    given = [arrays_of(model) for model in models]
-    expected = [expected_of(*arrays, "multiply", True, -np.inf) for arrays in given]
+    inputs = [arrays_of(model) for model in models]
+    expected = [expected_of(*arrays, "multiply", True, -np.inf) for arrays in inputs]
 
     def infer(job: int) -> None:
-        got = run(compiled[job % 3], given[job % 3])
+        got = run(compiled[job % 3], inputs[job % 3])
         np.testing.assert_allclose(got, expected[job % 3], rtol=2e-6, atol=1e-9)
 
     with ThreadPoolExecutor(6) as threads:

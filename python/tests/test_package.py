@@ -16,7 +16,7 @@ PACKAGE = ROOT / "python/maskwise"
 
 
 def test_the_plugin_can_be_preloaded() -> None:
-    """It comes to life without a oneDNN, and does nothing."""
+    """The plugin loads without a oneDNN, and does nothing."""
     library = maskwise.onednn.library()
     ran = run_python("-c", "print(open('/proc/self/maps').read())", LD_PRELOAD=library)
     assert ran.returncode == 0
@@ -51,7 +51,7 @@ def test_types() -> None:
 
 
 def test_import_takes_nothing_along() -> None:
-    """Peers and rarely used modules are imported only when used."""
+    """Other libraries and rarely used modules are imported only when used."""
     code = (
         "import numpy, sys; before = set(sys.modules); import maskwise;"
         "print(*(set(sys.modules) - before))"

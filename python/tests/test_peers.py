@@ -1,6 +1,6 @@
-"""ONNX Runtime and OpenVINO: the same answers where they are right, and what they have wrong.
+"""ONNX Runtime and OpenVINO: the same answers where they are right, and a list of their faults.
 
-A test of a fault fails when a new version has mended it: then it belongs to the first list.
+A test of a fault fails when a new version has fixed it. Then move the case to the first list.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OV_RIGHT = [np.dtype(kind) for kind in "?bBhHiIef"]
 
 
 def draw(seed: int, shapes: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Ordinary numbers: other tests cover what the peers do to NaN and -0.0."""
+    """Ordinary numbers: other tests cover the peers' results for NaN and -0.0."""
     random = np.random.default_rng(seed)
     condition = random_array(random, shapes[0], np.dtype(bool))
     if dtype == np.bool_:

@@ -59,7 +59,7 @@ def test_the_report_on_a_softmax(tmp_path: Path) -> None:
 
 
 def test_the_report_on_attention(tmp_path: Path) -> None:
-    """Also on a CPU on which OpenVINO computes in bf16."""
+    """The report also works on a CPU on which OpenVINO computes in bf16."""
     ran = report(attention_model(Attention(rows=130, keys=130)), tmp_path, "--turns", "1")
     expect(
         ran,

@@ -1,4 +1,4 @@
-"""Which calls Maskwise runs and which NumPy runs, by explain() and by the effects."""
+"""The calls that Maskwise runs and those that NumPy runs, by explain() and by their effects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_dtypes_that_go_to_numpy(name: str) -> None:
 
 
 def test_the_documented_list_is_the_whole_list() -> None:
-    """Every other dtype of NumPy's is Maskwise's own."""
+    """Maskwise runs every other dtype of NumPy."""
     for kind in np.typecodes["All"]:
         if kind not in "OSUVgGmM":
             x = np.zeros(3, kind)

@@ -1,4 +1,4 @@
-"""The self-check: in an installation that works, and in those that do not."""
+"""The self-check, in a complete installation and in broken ones."""
 
 from __future__ import annotations
 
@@ -263,11 +263,11 @@ def test_wrong_results(
 ) -> None:
     monkeypatch.setattr(_integrations, "INTEGRATIONS", ())
     right = getattr(maskwise, name)
-    monkeypatch.setattr(maskwise, name, lambda *given: right(*given) * 1.01)
+    monkeypatch.setattr(maskwise, name, lambda *arguments: right(*arguments) * 1.01)
     assert _self_check.examine() == 1
     assert f"{row:<14} NO\n" in capsys.readouterr().out
 
-    def refuse(*given: Any) -> None:
+    def refuse(*arguments: Any) -> None:
         raise RuntimeError("out of luck")
 
     monkeypatch.setattr(maskwise, name, refuse)

@@ -15,7 +15,7 @@ try:
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attend
 except ModuleNotFoundError:
-    # The tests are there to be skipped: a file without any test is an error to pytest.
+    # Defined even if skipped, because a file without any test is an error in pytest.
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 CALLS = 600
@@ -50,7 +50,7 @@ def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     if kind == "mask":
         keywords["attn_mask"] = draw_mask(random, (batch, heads * groups, rows, keys), dtype)
     keywords["is_causal"] = bool(kind == "causal")
-    # Below a negative scale PyTorch's kernel turns what is_causal masks into NaN.
+    # With a negative scale PyTorch's kernel makes NaN of scores that is_causal masks.
     scales = [None, 0.3] if kind == "causal" else [None, 0.3, -0.1]
     keywords["scale"] = scales[int(random.integers(0, len(scales)))]
     return arrays, keywords
@@ -60,13 +60,13 @@ def test_calls_written_for_torch() -> None:
     q, k, v = (torch.randn(1, 2, 9, 4) for _ in range(3))
     kept = torch.rand(9, 9) > 0.3
     named = {"query": q, "key": k, "value": v}
-    for given, keywords in (
+    for inputs, keywords in (
         ((q, k, v, kept), {}),
         ((q, k, v, None, 0.0, True), {}),
         ((q, k, v), {"dropout_p": 0, "is_causal": True}),
         ((), {**named, "attn_mask": kept, "scale": 0.3, "enable_gqa": True}),
     ):
-        got, expected = (call(*given, **keywords) for call in (maskwise.attention, attend))
+        got, expected = (call(*inputs, **keywords) for call in (maskwise.attention, attend))
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
     with pytest.raises(ValueError, match=r"dropout_p is 0.1, expected 0: maskwise has no dropout"):
         maskwise.attention(q, k, v, kept, 0.1)

@@ -1,4 +1,4 @@
-"""What Maskwise leaves to torch is the same function: every argument above and below the least
+"""Calls that Maskwise leaves to torch compute the same: every argument above and below the least
 size, with and without gradients.
 """
 
@@ -46,20 +46,23 @@ def keys_of(size: str) -> int:
 def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
     rows, keys = SIZES[size]
     shapes = ((4, rows), (key_heads, keys), (key_heads, keys))
-    made = [draw(2, *shape, DEPTH, seed=at) for at, shape in enumerate(shapes)]
-    return [one.to(getattr(torch, dtype)) for one in made]
+    results = [draw(2, *shape, DEPTH, seed=seed) for seed, shape in enumerate(shapes)]
+    return [one.to(getattr(torch, dtype)) for one in results]
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """By name; rows without any key, and numbers that only float32 holds."""
+    """Masks by name, some with rows without any key, or with numbers that only float32 holds."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
     bias = draw(1, 4, rows, keys, seed=6)
     lowest = torch.where(kept, 0.0, torch.finfo(torch.float32).min)
-    own = {"bias": bias.to(getattr(torch, dtype)), "infinite": torch.where(kept, bias, -torch.inf)}
-    own["infinite"] = own["infinite"].to(getattr(torch, dtype))
-    return {"kept": kept, "of_rows": kept[0, 0], **own, "wide bias": bias, "lowest": lowest}
+    converted = {
+        "bias": bias.to(getattr(torch, dtype)),
+        "infinite": torch.where(kept, bias, -torch.inf),
+    }
+    converted["infinite"] = converted["infinite"].to(getattr(torch, dtype))
+    return {"kept": kept, "of_rows": kept[0, 0], **converted, "wide bias": bias, "lowest": lowest}
 
 
 def by_definition(
@@ -116,14 +119,14 @@ def cases(size: str, dtype: str) -> Iterator[tuple[str, dict[str, Any]]]:
 )
 def test_every_argument_of_attention(size: str, dtype: str, key_heads: int) -> None:
     grouped = {"enable_gqa": True} if key_heads < 4 else {}
-    for name, given in cases(size, dtype):
+    for name, arguments in cases(size, dtype):
         q, k, v = tensors(size, dtype, key_heads)
-        mask = given.get("attn_mask")
+        mask = arguments.get("attn_mask")
         wanted = by_definition(
-            [q, k, v], mask, **{a: b for a, b in given.items() if a != "attn_mask"}
+            [q, k, v], mask, **{a: b for a, b in arguments.items() if a != "attn_mask"}
         )
-        plain = maskwise.attention(q, k, v, **given, **grouped)
-        followed = maskwise.attention(q.requires_grad_(), k, v, **given, **grouped)
+        plain = maskwise.attention(q, k, v, **arguments, **grouped)
+        followed = maskwise.attention(q.requires_grad_(), k, v, **arguments, **grouped)
         assert followed.requires_grad and not plain.requires_grad
         for one in (plain, followed.detach()):
             apart = (one.double() - wanted).abs().max().item()
@@ -131,17 +134,17 @@ def test_every_argument_of_attention(size: str, dtype: str, key_heads: int) -> N
         # In float32 torch's own kernel, which has the gradient, loses the weights of a row without
         # keys: its sum is the lowest number, plus a logarithm.
         if name != "lowest" or dtype != "float32":
-            check_gradient(followed, q, [k, v], given, dtype, name)
+            check_gradient(followed, q, [k, v], arguments, dtype, name)
 
 
 def check_gradient(
-    followed: Any, q: Any, others: list[Any], given: dict[str, Any], dtype: str, name: str
+    followed: Any, q: Any, others: list[Any], arguments: dict[str, Any], dtype: str, name: str
 ) -> None:
     seed = draw(*followed.shape, seed=9)
     (got,) = torch.autograd.grad(followed, q, seed.to(followed.dtype))
     wide = q.detach().double().requires_grad_()
-    given = {"mask" if name == "attn_mask" else name: one for name, one in given.items()}
-    expected = by_definition([wide, *others], **given)
+    arguments = {"mask" if name == "attn_mask" else name: one for name, one in arguments.items()}
+    expected = by_definition([wide, *others], **arguments)
     (wanted,) = torch.autograd.grad(expected, wide, seed.to(followed.dtype).double())
     apart = (got.double() - wanted).abs().max().item()
     assert apart <= 20 * TOLERANCE[dtype] * max(1, wanted.abs().max().item()), (name, apart)
@@ -151,7 +154,7 @@ def check_gradient(
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wants", [False, True])
 def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> None:
-    """The result is torch's, or torch's error."""
+    """The call returns torch's result or raises torch's error."""
     taken = 0
     for key_heads, causal, scale, (name, mask) in itertools.product(
         (4, 2), (False, True), (None, 0.3), [("none", None), *masks(size, dtype).items()]

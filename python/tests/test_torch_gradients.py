@@ -40,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def operands(options: dict[str, Any], dtype: str) -> tuple[dict[str, Any], Any]:
-    """A call's tensors, of which all want gradients, and the gradient of its result."""
+    """A call's tensors, which all require gradients, and the gradient of its result."""
     kind = getattr(torch, dtype)
     heads = 2 if "enable_gqa" in options else 4
     shapes = {"query": (2, 4, ROWS, 16), "key": (2, heads, ROWS, 16), "value": (2, heads, ROWS, 8)}
@@ -74,7 +74,7 @@ def assert_gradients_of_definition(
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_gradients_are_those_of_the_definition(option: str, dtype: str) -> None:
-    """Rules stay rules, but next to an array, which may want a gradient, too."""
+    """Rules stay rules, except beside an array, which may require a gradient, too."""
     for rules in MASKS.values():
         tensors, seed = operands(OPTIONS[option], dtype)
         options = {k: v for k, v in OPTIONS[option].items() if k not in ("attn_mask", "sinks")}
@@ -141,15 +141,15 @@ def test_gradients_of_gradients_are_torchs() -> None:
     tensors, _ = operands({}, "float32")
     wide = {name: one.detach().double().requires_grad_() for name, one in tensors.items()}
     kept = torch.from_numpy((Mask.causal() & Mask.window(20, 0)).to_dense(ROWS, ROWS))
-    found = []
+    gradients = []
     for out, inputs in (
         (attend(*tensors.values()), tensors),
         (reference(AttentionCall(**wide, attn_mask=kept)), wide),
     ):
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
             (first,) = torch.autograd.grad(out.square().sum(), inputs["query"], create_graph=True)
-        found.append(torch.autograd.grad(first.square().sum(), inputs["key"])[0].double())
-    torch.testing.assert_close(found[0], found[1], atol=1e-3, rtol=1e-3)
+        gradients.append(torch.autograd.grad(first.square().sum(), inputs["key"])[0].double())
+    torch.testing.assert_close(gradients[0], gradients[1], atol=1e-3, rtol=1e-3)
 
 
 def test_rules_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_unlike_heads_are_torchs() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """Of a small ModernBERT that learns one batch of padded words."""
+    """The losses of a small ModernBERT that learns one batch of padded words."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)
@@ -197,14 +197,14 @@ def losses(name: str, steps: int) -> list[float]:
     labels = torch.where(kept & (torch.rand(4, 96) < 0.3), words, -100)
     inputs = torch.where(labels != -100, 1, words)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    found = []
+    gradients = []
     for _ in range(steps):
         optimizer.zero_grad()
         loss = model(input_ids=inputs, attention_mask=kept.long(), labels=labels).loss
         loss.backward()
         optimizer.step()
-        found.append(loss.item())
-    return found
+        gradients.append(loss.item())
+    return gradients
 
 
 def test_a_model_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

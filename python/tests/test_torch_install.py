@@ -93,24 +93,25 @@ def test_sizes_that_data_decide() -> None:
 
 
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
-    """PyTorch's own, with a few of its errors."""
+    """PyTorch's own samples, with a few of its errors."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
-    found = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
-    assert len(found) == 1
-    return list(found[0].sample_inputs("cpu", dtype, requires_grad=requires_grad))
+    infos = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
+    assert len(infos) == 1
+    return list(infos[0].sample_inputs("cpu", dtype, requires_grad=requires_grad))
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_own_samples_are_equal(dtype: str, every_size: None) -> None:
     with torch.no_grad():
-        given = [one for one in samples(getattr(torch, dtype), False)]
-        options = [{k: v for k, v in one.kwargs.items() if k != "dropout_p"} for one in given]
+        inputs = [one for one in samples(getattr(torch, dtype), False)]
+        options = [{k: v for k, v in one.kwargs.items() if k != "dropout_p"} for one in inputs]
         wanted = [
-            sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
+            sdpa(one.input, *one.args, **each) for one, each in zip(inputs, options, strict=True)
         ]
         with maskwise_torch.installed():
             got = [
-                sdpa(one.input, *one.args, **each) for one, each in zip(given, options, strict=True)
+                sdpa(one.input, *one.args, **each)
+                for one, each in zip(inputs, options, strict=True)
             ]
     assert len(got) > 20
     for one, other in zip(got, wanted, strict=True):
@@ -362,8 +363,8 @@ def test_run(tmp_path: Any) -> None:
         command = [sys.executable, "-m", "maskwise", "run", *words]
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
-    found = run(str(program), "--word")
-    assert (found.stdout, found.returncode) == ("True\n", 3), found.stderr
+    output = run(str(program), "--word")
+    assert (output.stdout, output.returncode) == ("True\n", 3), output.stderr
     missing = run(str(tmp_path / "none.py"))
     assert missing.returncode == 2
     assert "none.py" in missing.stderr and "Traceback" not in missing.stderr

@@ -79,23 +79,23 @@ def test_results_lie_as_numpys() -> None:
         (c[:, :1], x[0]),
         (c, x.numpy()[::-1]),
     ):
-        made = maskwise.where(condition, one, 0.0)
+        result = maskwise.where(condition, one, 0.0)
         wanted = np.where(condition.numpy(), np.asarray(one), np.float32(0))
-        assert np.array_equal(made.numpy(), wanted)
-        assert tuple(4 * step for step in made.stride()) == wanted.strides
+        assert np.array_equal(result.numpy(), wanted)
+        assert tuple(4 * step for step in result.stride()) == wanted.strides
 
 
 class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
-    """The way users derive them."""
+    """Subclasses are derived as users do."""
 
 
 def test_subclasses() -> None:
     q, k, v = three(1, 2, 30, 16)
     plain = maskwise.attention(q, k, v)
-    for given in ((q.as_subclass(Own), k, v), (q, k.as_subclass(Own), v), (q.numpy(), k, v)):
-        assert torch.equal(maskwise.attention(*given), plain)
-    made = maskwise.attention(q.clone().as_subclass(Own).requires_grad_(), k, v)
-    assert isinstance(made, Own) and made.requires_grad
+    for operands in ((q.as_subclass(Own), k, v), (q, k.as_subclass(Own), v), (q.numpy(), k, v)):
+        assert torch.equal(maskwise.attention(*operands), plain)
+    result = maskwise.attention(q.clone().as_subclass(Own).requires_grad_(), k, v)
+    assert isinstance(result, Own) and result.requires_grad
     assert maskwise.attention(q.numpy(), k.clone().requires_grad_(), v).requires_grad
     assert torch.equal(maskwise.where(q.as_subclass(Own) > 0, q.as_subclass(Own), 0.0), q.relu())
 
@@ -124,9 +124,9 @@ def wrong_value() -> None:
 def test_numbers_beside_bfloat16(value: Any) -> None:
     """Rounded like torch's results."""
     c, x = torch.tensor([True, False]), torch.ones(2, dtype=torch.bfloat16)
-    made, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
-    assert made.dtype == torch.bfloat16
-    torch.testing.assert_close(made, wanted, rtol=0, atol=0, equal_nan=True)
+    result, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
+    assert result.dtype == torch.bfloat16
+    torch.testing.assert_close(result, wanted, rtol=0, atol=0, equal_nan=True)
 
 
 def test_bfloat16_beside_others() -> None:
@@ -142,10 +142,10 @@ def test_bfloat16_beside_others() -> None:
             with pytest.raises(TypeError, match="no common dtype"):
                 maskwise.where(c, x, other)
             continue
-        made = maskwise.where(c, x, other)
-        assert torch.equal(made.double() if kind not in "FD" else made, wide(wanted, kind))
+        result = maskwise.where(c, x, other)
+        assert torch.equal(result.double() if kind not in "FD" else result, wide(wanted, kind))
         swapped = maskwise.where(~c, other, x)
-        assert swapped.dtype == made.dtype and torch.equal(swapped, made)
+        assert swapped.dtype == result.dtype and torch.equal(swapped, result)
     assert torch.equal(maskwise.where(c, x, bits), x)
     out = np.empty_like(bits)
     assert maskwise.where(x, x, bits, out=out) is out and np.array_equal(out, bits)

@@ -1,4 +1,4 @@
-"""torch.ops.maskwise.attention, and maskwise.attention of tensors that torch follows."""
+"""torch.ops.maskwise.attention, and maskwise.attention on tensors that torch traces."""
 
 from __future__ import annotations
 
@@ -36,10 +36,15 @@ def test_operator(options: tuple[Any, ...]) -> None:
     named = {"bias": draw(9, 9), "kept": draw(2, 1, 9, 9) > -1, "sinks": draw(2)}
     named["bias"].requires_grad_()
     named["sinks"].requires_grad_()
-    given = (q, k, v, *(named.get(one, one) if isinstance(one, str) else one for one in options))
-    torch.library.opcheck(operator, given)
-    wanted = maskwise._torch_reference.reference(AttentionCall(*given))
-    torch.testing.assert_close(operator(*given), wanted, atol=2e-5, rtol=2e-5)
+    arguments = (
+        q,
+        k,
+        v,
+        *(named.get(one, one) if isinstance(one, str) else one for one in options),
+    )
+    torch.library.opcheck(operator, arguments)
+    wanted = maskwise._torch_reference.reference(AttentionCall(*arguments))
+    torch.testing.assert_close(operator(*arguments), wanted, atol=2e-5, rtol=2e-5)
 
 
 def test_operator_in_compiled_models() -> None:
@@ -80,8 +85,8 @@ def test_operator_is_exported() -> None:
 
 def test_operator_with_sizes_that_data_decide() -> None:
     q, k = draw(2, 4, 64, 16), draw(2, 4, 80, 16)
-    for at in (q, k):
-        torch._dynamo.decorators.mark_unbacked(at, 2)
+    for tensor in (q, k):
+        torch._dynamo.decorators.mark_unbacked(tensor, 2)
     compiled = torch.compile(lambda q, k: operator(q, k, k), backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(q, k), operator(q, k, k))
 
@@ -107,9 +112,9 @@ def test_gradients_of_attention() -> None:
     mask = Mask.causal() & Mask.lengths([5, 9])
     dense = torch.from_numpy(mask.to_dense(9, 9, 2))[:, None]
     gradient = draw(2, 2, 9, 4, seed=9)
-    found = torch.autograd.grad(maskwise.attention(q, k, v, mask), (q, k, v), gradient)
+    actual = torch.autograd.grad(maskwise.attention(q, k, v, mask), (q, k, v), gradient)
     wanted = torch.autograd.grad(sdpa(q, k, v, dense), (q, k, v), gradient)
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(actual, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-5)
     with pytest.raises(BufferError, match="without out and statistics"):
         maskwise.attention(q, k, v, return_statistics=True)
@@ -147,7 +152,7 @@ def test_gradients_under_every_mask() -> None:
 
 
 def test_tensors_that_are_more_than_their_memory() -> None:
-    """By torch's rules, or refused; never the bytes that happen to be there."""
+    """Subclasses run by torch's rules or are refused. Uninitialized bytes are never read."""
     q, k, v = three(2, 3, 17, 16)
     zeros = torch._efficientzerotensor(v.shape)
     empty = v.clone()
@@ -163,9 +168,9 @@ def test_tensors_that_are_more_than_their_memory() -> None:
         with pytest.raises((BufferError, RuntimeError)):
             maskwise.where(q > 0, one, 1.0)
     pair = pytest.importorskip("torch.testing._internal.two_tensor").TwoTensor
-    found = maskwise.attention(q, k, pair(v, v.clone()))
-    assert type(found) is pair
-    torch.testing.assert_close(found.a, maskwise.attention(q, k, v))
+    actual = maskwise.attention(q, k, pair(v, v.clone()))
+    assert type(actual) is pair
+    torch.testing.assert_close(actual.a, maskwise.attention(q, k, v))
     with pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode():
         faked = torch.empty(2, 3, 17, 16)
         assert type(maskwise.attention(faked, faked, faked)).__name__ == "FakeTensor"
@@ -179,8 +184,8 @@ def test_tangents() -> None:
     q, k, v = three(2, 3, 17, 16)
     with sdpa_kernel(SDPBackend.MATH):
         _, wanted = torch.func.jvp(lambda one: sdpa(one, k, v), (q,), (q,))
-    _, found = torch.func.jvp(lambda one: maskwise.attention(one, k, v), (q,), (q,))
-    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=2e-5)
+    _, actual = torch.func.jvp(lambda one: maskwise.attention(one, k, v), (q,), (q,))
+    torch.testing.assert_close(actual, wanted, atol=2e-5, rtol=2e-5)
     with pytest.raises(NotImplementedError, match="forward-mode"):
         torch.func.jvp(lambda one: operator(one, k, v), (q,), (q,))
 
@@ -204,13 +209,13 @@ def test_gradients_where_only_v_and_mask_are_many() -> None:
     v, mask = draw(4, 2, 3, 9, 8, seed=2), draw(4, 2, 1, 9, 9, seed=3)
     wide = q.expand(4, 2, 3, 9, 8)
     wanted = torch.autograd.grad(sdpa(wide, k.expand_as(wide), v, mask).sum(), q)
-    found = torch.autograd.grad(operator(q, k, v, mask).sum(), q)
-    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    actual = torch.autograd.grad(operator(q, k, v, mask).sum(), q)
+    torch.testing.assert_close(actual, wanted, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_autocast(dtype: str) -> None:
-    """By the rules that torch has for its own attention."""
+    """Autocast follows torch's rules for its own attention."""
     to = getattr(torch, dtype)
     kinds = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
     with torch.autocast("cpu", dtype=to):

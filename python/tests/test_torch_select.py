@@ -69,7 +69,7 @@ def bits(tensor: Any) -> bytes:
 
 
 def outcome(compute: Callable[[], Any]) -> Any:
-    """What a caller sees of a result, or of an error."""
+    """All that a caller sees: the result's properties, or the error and warnings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -223,7 +223,7 @@ def test_numbers_that_fill(dtype: str, number: Any) -> None:
 
 
 def test_half_numbers_that_fill() -> None:
-    """Every number of the type is taken, but for NaNs and subnormal numbers."""
+    """Maskwise takes every number of the type except NaNs and subnormal numbers."""
     every = torch.arange(-(2**15), 2**15, 7).to(torch.int16).view(torch.float16)
     mask = random_bytes("bool", 70)
     for number in [one for one in every.tolist() if abs(one) >= 2**-14]:
@@ -231,7 +231,7 @@ def test_half_numbers_that_fill() -> None:
 
 
 def test_large_calls() -> None:
-    """Threads, and results that pass by the caches."""
+    """Sizes that use threads and streaming stores."""
     mask, x, y = (
         torch.rand(3, 5, 600, 700) > 0.5,
         torch.randn(3, 5, 600, 700),

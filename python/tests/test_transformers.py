@@ -43,7 +43,7 @@ SMALL = {
     "n_routed_experts": 4,
     "num_experts_per_tok": 2,
 }
-# Those that call the library's attention interface.
+# Families that call the library's attention interface.
 FAMILIES = """
     llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 cohere cohere2 olmo olmo2 olmo3
     granite starcoder2 stablelm smollm3 glm glm4 helium nemotron gpt_neox gpt2 opt bert roberta
@@ -58,12 +58,12 @@ CACHED = ("llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "cohere2", "ph
 def small_config(family: str, **others: Any) -> Any:
     known = AutoConfig.for_model(family)
     base, aliases = known.to_dict(), getattr(known, "attribute_map", {})
-    given = {name: value for name, value in SMALL.items() if name in base or name in aliases}
+    settings = {name: value for name, value in SMALL.items() if name in base or name in aliases}
     if "sliding_attention" in (base.get("layer_types") or ()):
-        given["layer_types"] = ["sliding_attention", "full_attention"]
+        settings["layer_types"] = ["sliding_attention", "full_attention"]
     elif "layer_types" in base:
-        given["layer_types"] = None
-    return AutoConfig.for_model(family, **{**given, **others})
+        settings["layer_types"] = None
+    return AutoConfig.for_model(family, **{**settings, **others})
 
 
 def model_of(family: str, kind: Any = None, **others: Any) -> Any:
@@ -71,20 +71,20 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
     kind = AutoModel if kind is None else kind
     if IS_OLD and family not in CONFIG_MAPPING:
         pytest.skip(f"transformers {transformers.__version__} has no {family}")
-    made = kind.from_config(small_config(family, **others), attn_implementation="eager")
-    if IS_OLD and not made._can_set_attn_implementation():
+    model = kind.from_config(small_config(family, **others), attn_implementation="eager")
+    if IS_OLD and not model._can_set_attn_implementation():
         pytest.skip(f"transformers {transformers.__version__}: {family} has attention of its own")
-    return made.eval().float()
+    return model.eval().float()
 
 
-def outputs(model: Any, **given: Any) -> dict[str, Any]:
-    """The last layer's states, by either attention."""
-    found = {}
+def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
+    """The last layer's states, by each attention."""
+    result = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
         with torch.no_grad():
-            found[name] = model(**given)[0]
-    return found
+            result[name] = model(**inputs)[0]
+    return result
 
 
 def padded(pad: str | None, length: int = 60) -> Any:
@@ -102,11 +102,11 @@ def words(length: int = 60, seed: int = 3) -> Any:
     return torch.randint(5, 98, (2, length), generator=torch.Generator().manual_seed(seed))
 
 
-def assert_close(found: dict[str, Any], kept: Any = None) -> None:
-    own, eager = found["maskwise"], found["eager"]
+def assert_close(results: dict[str, Any], kept: Any = None) -> None:
+    ours, eager = results["maskwise"], results["eager"]
     if kept is not None:
-        own, eager = own[kept.bool()], eager[kept.bool()]
-    torch.testing.assert_close(own, eager, atol=TOLERANCE, rtol=0)
+        ours, eager = ours[kept.bool()], eager[kept.bool()]
+    torch.testing.assert_close(ours, eager, atol=TOLERANCE, rtol=0)
 
 
 @pytest.fixture(autouse=True)
@@ -162,12 +162,12 @@ def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
         lengths = mask.sum(1)
         bounds = torch.cat([torch.zeros(1), lengths.cumsum(0)]).int()
         places = torch.cat([torch.arange(n) for n in lengths])[None]
-        given = {"input_ids": ids[mask.bool()][None]}
-        given["position_ids"] = places + (1 if family == "roberta" else 0)
+        inputs = {"input_ids": ids[mask.bool()][None]}
+        inputs["position_ids"] = places + (1 if family == "roberta" else 0)
         for side in ("q", "k"):
-            given[f"cu_seq_lens_{side}"] = bounds
-            given[f"max_length_{side}"] = int(lengths.max())
-        packed = model(**given)[0][0]
+            inputs[f"cu_seq_lens_{side}"] = bounds
+            inputs[f"max_length_{side}"] = int(lengths.max())
+        packed = model(**inputs)[0][0]
     torch.testing.assert_close(packed, padded_ones, atol=TOLERANCE, rtol=0)
     assert calls
 
@@ -176,21 +176,21 @@ def test_padded_batches_through_flash_attn() -> None:
     model = model_of("mistral")
     for pad in ("left", "right", None):
         mask = padded(pad)
-        found = {}
+        results = {}
         for name in ("eager", "maskwise_flash"):
             model.set_attn_implementation(name)
             with torch.no_grad():
-                found[name] = model(input_ids=words(), attention_mask=mask)[0][mask.bool()]
-        torch.testing.assert_close(*found.values(), atol=TOLERANCE, rtol=0)
+                results[name] = model(input_ids=words(), attention_mask=mask)[0][mask.bool()]
+        torch.testing.assert_close(*results.values(), atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize("window", [23, 24, 25, 59, 60, 61])
 @pytest.mark.parametrize("family", ["mistral", "gemma3_text", "modernbert"])
 def test_windows(family: str, window: int, calls: list[Any]) -> None:
-    given = (
+    inputs = (
         {"local_attention": 2 * window} if family == "modernbert" else {"sliding_window": window}
     )
-    assert_close(outputs(model_of(family, **given), input_ids=words()))
+    assert_close(outputs(model_of(family, **inputs), input_ids=words()))
     assert any(rules._rules.window is not None for rules in calls)
 
 
@@ -201,11 +201,11 @@ def test_padding_with_holes_is_an_array(calls: list[Any]) -> None:
 
 
 def test_packed_positions(calls: list[Any]) -> None:
-    """Documents in one row do not see each other."""
+    """Tokens do not attend to other documents in their row."""
     positions = torch.cat([torch.arange(25), torch.arange(35)])[None]
     for family in ("llama", "mistral", "qwen3"):
-        given = {"input_ids": words()[:1], "position_ids": positions, "use_cache": False}
-        assert_close(outputs(model_of(family), **given))
+        inputs = {"input_ids": words()[:1], "position_ids": positions, "use_cache": False}
+        assert_close(outputs(model_of(family), **inputs))
     assert all(rules._rules.documents for rules in calls)
 
 
@@ -213,10 +213,10 @@ def test_packed_positions(calls: list[Any]) -> None:
 @pytest.mark.parametrize("family", CACHED)
 def test_generation_takes_the_same_words(family: str, cache: str | None) -> None:
     model = model_of(family, AutoModelForCausalLM)
-    made = {}
+    results = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
-        made[name] = model.generate(
+        results[name] = model.generate(
             input_ids=words(30),
             attention_mask=padded("left", 30),
             max_new_tokens=20,
@@ -225,8 +225,8 @@ def test_generation_takes_the_same_words(family: str, cache: str | None) -> None
             cache_implementation=cache,
             disable_compile=True,
         )
-    assert made["maskwise"].shape == (2, 50)
-    assert torch.equal(made["maskwise"], made["eager"])
+    assert results["maskwise"].shape == (2, 50)
+    assert torch.equal(results["maskwise"], results["eager"])
 
 
 def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,9 +270,9 @@ def test_training_has_the_gradients_of_eager(
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_sixteen_bits(dtype: str, calls: list[Any]) -> None:
     model = model_of("qwen3").to(getattr(torch, dtype))
-    found = outputs(model, input_ids=words(), attention_mask=padded("left"))
+    results = outputs(model, input_ids=words(), attention_mask=padded("left"))
     kept = padded("left").bool()
-    apart = (found["maskwise"].float() - found["eager"].float())[kept].abs().max()
+    apart = (results["maskwise"].float() - results["eager"].float())[kept].abs().max()
     assert apart < 0.06
     assert calls
 
@@ -302,7 +302,7 @@ def mask_arguments(
 @pytest.mark.parametrize("offsets", [(0, 0), (7, 0), (30, 23), (5, 9)])
 @pytest.mark.parametrize("seed", range(8))
 def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
-    """Each of the library's, alone and combined, at any place of a cache."""
+    """Each mask function of the library, alone and combined, at any position of a cache."""
     random = np.random.default_rng(seed)
     rows, keys = int(random.integers(1, 20)), int(random.integers(1, 30))
     q_offset, kv_offset = offsets
@@ -327,15 +327,15 @@ def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
             ),
         ]
     for function in functions:
-        given = mask_arguments(rows, keys, q_offset, kv_offset, function, padding)
-        made = maskwise_transformers.mask(**given)
-        dense = masking_utils.sdpa_mask(**given, allow_is_causal_skip=False)
-        expected = np.broadcast_to(dense.numpy(), made.shape)
-        rules = made.rules.to_dense(rows, keys, 2)
+        arguments = mask_arguments(rows, keys, q_offset, kv_offset, function, padding)
+        actual = maskwise_transformers.mask(**arguments)
+        dense = masking_utils.sdpa_mask(**arguments, allow_is_causal_skip=False)
+        expected = np.broadcast_to(dense.numpy(), actual.shape)
+        rules = actual.rules.to_dense(rows, keys, 2)
         rules = rules if rules.ndim == 4 else rules[:, None]
-        np.testing.assert_array_equal(rules, expected, made.rules.__repr__())
-        np.testing.assert_array_equal(made.dense().numpy(), expected)
-        assert torch.equal(made[..., :1], made.dense()[..., :1])
+        np.testing.assert_array_equal(rules, expected, actual.rules.__repr__())
+        np.testing.assert_array_equal(actual.dense().numpy(), expected)
+        assert torch.equal(actual[..., :1], actual.dense()[..., :1])
 
 
 def test_a_mask_that_was_written_to_is_read_again() -> None:
@@ -349,9 +349,9 @@ def test_a_mask_that_was_written_to_is_read_again() -> None:
             ):
                 mask = maskwise_transformers.mask(**mask_arguments(9, 9))
                 edit(mask)
-                own, _ = maskwise_transformers.attention(module, q, k, v, mask)
+                actual, _ = maskwise_transformers.attention(module, q, k, v, mask)
                 plain = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.dense())
-                torch.testing.assert_close(own, plain.transpose(1, 2), atol=1e-5, rtol=0)
+                torch.testing.assert_close(actual, plain.transpose(1, 2), atol=1e-5, rtol=0)
             with pytest.raises((ValueError, RuntimeError)):
                 maskwise_transformers.attention(
                     module, q, k, v, maskwise_transformers.mask(**mask_arguments(9, 8))
@@ -360,16 +360,18 @@ def test_a_mask_that_was_written_to_is_read_again() -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
-    """The way of gradients, next to Maskwise's."""
+    """The path for gradients compared with Maskwise's."""
     q, k, v = (torch.randn(2, heads, 9, 16) for heads in (4, 2, 2))
     module = torch.nn.Module()
-    given = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}
+    settings = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}
     with torch.no_grad():
-        own, _ = maskwise_transformers.attention(module, q, k, v, None, is_causal=causal, **given)
+        actual, _ = maskwise_transformers.attention(
+            module, q, k, v, None, is_causal=causal, **settings
+        )
     q.requires_grad_()
-    plain, _ = maskwise_transformers.attention(module, q, k, v, None, is_causal=causal, **given)
+    plain, _ = maskwise_transformers.attention(module, q, k, v, None, is_causal=causal, **settings)
     assert plain.requires_grad
-    torch.testing.assert_close(own, plain.detach(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(actual, plain.detach(), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -379,8 +381,8 @@ def test_exported_at_a_small_length_and_run_at_a_long_one(kind: str, masked: boo
 
     class Whole(torch.nn.Module):  # type: ignore[misc]
         def forward(self, ids: Any, mask: Any) -> Any:
-            given = {"use_cache": False} if kind == "llama" else {}
-            return model(input_ids=ids, attention_mask=mask if masked else None, **given)[0]
+            settings = {"use_cache": False} if kind == "llama" else {}
+            return model(input_ids=ids, attention_mask=mask if masked else None, **settings)[0]
 
     few, many = ((words(length), padded("left", length)) for length in (20, 200))
     length = {1: torch.export.Dim("L", min=2, max=256)}

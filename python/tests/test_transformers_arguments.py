@@ -1,5 +1,6 @@
-"""Each argument of transformers' layers, above and below every threshold, with gradients and
-without, under both names: always the same function. And which models may have them."""
+"""Each argument of transformers' layers computes the same function: above and below every
+threshold, with and without gradients, under both names. Also the models that may have these names.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ def causal(rows: int) -> Any:
 
 
 def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """By name: arguments, and the keys that they keep."""
+    """Arguments and the keys that they keep, by name."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     packed = {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "max_length_q": rows, "max_length_k": rows}
-    lower, own = causal(rows), same_documents(ends)
+    lower, mask = causal(rows), same_documents(ends)
     everything = torch.ones_like(lower)
     far = randn(1, 1, rows, rows, seed=9) > 0.3
     bias = randn(1, HEADS, rows, rows, seed=5)
@@ -76,13 +77,13 @@ def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
         "added mask": ({"attention_mask": torch.where(far, 0.0, -torch.inf)}, far),
         "mask, position_bias": ({"attention_mask": far, "position_bias": bias}, far),
         "mask, s_aux": ({"attention_mask": far, "s_aux": randn(HEADS, seed=6)}, far),
-        "cu_seq_lens": (packed, lower & own),
-        "cu_seq_lens, not causal": ({**packed, "is_causal": False}, own),
-        "cu_seq_lens, softcap": ({**packed, "softcap": 2.0}, lower & own),
-        "cu_seq_lens, s_aux": ({**packed, "s_aux": randn(HEADS, seed=6)}, lower & own),
-        "cu_seq_lens, position_bias": ({**packed, "position_bias": bias}, lower & own),
-        "cu_seq_lens, mask": ({**packed, "attention_mask": far}, far & own),
-        "cu_seq_lens_q alone": ({"cu_seq_lens_q": cu}, lower & own),
+        "cu_seq_lens": (packed, lower & mask),
+        "cu_seq_lens, not causal": ({**packed, "is_causal": False}, mask),
+        "cu_seq_lens, softcap": ({**packed, "softcap": 2.0}, lower & mask),
+        "cu_seq_lens, s_aux": ({**packed, "s_aux": randn(HEADS, seed=6)}, lower & mask),
+        "cu_seq_lens, position_bias": ({**packed, "position_bias": bias}, lower & mask),
+        "cu_seq_lens, mask": ({**packed, "attention_mask": far}, far & mask),
+        "cu_seq_lens_q alone": ({"cu_seq_lens_q": cu}, lower & mask),
     }
 
 
@@ -90,7 +91,7 @@ def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
     """Arguments of flash_attn's callers."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
-    lower, own = causal(rows), same_documents(ends)
+    lower, mask = causal(rows), same_documents(ends)
     near = (torch.arange(rows)[:, None] - torch.arange(rows)).abs() < 7
     padding = torch.ones(1, rows, dtype=torch.long)
     padding[:, -rows // 4 :] = 0
@@ -106,10 +107,10 @@ def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
             {"attention_mask": padding, "s_aux": randn(HEADS, seed=6)},
             lower & kept,
         ),
-        "position_ids": ({"position_ids": positions[None]}, lower & own),
+        "position_ids": ({"position_ids": positions[None]}, lower & mask),
         "cu_seq_lens, window": (
             {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "sliding_window": 7},
-            lower & own & near,
+            lower & mask & near,
         ),
     }
 
@@ -138,15 +139,15 @@ def test_every_argument(
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     call = getattr(maskwise_transformers, FUNCTIONS[name])
     rows = 40
-    made = cases(rows) if name == "maskwise" else flash_cases(rows)
-    for case, (others, kept) in made.items():
-        given = tensors(rows)
+    all_cases = cases(rows) if name == "maskwise" else flash_cases(rows)
+    for case, (others, kept) in all_cases.items():
+        inputs = tensors(rows)
         if way == "gradients":
-            given[0].requires_grad_()
+            inputs[0].requires_grad_()
         others = {"attention_mask": None, **others}
-        out, _ = (compiled(call) if way == "compiled" else call)(layer(), *given, **others)
+        out, _ = (compiled(call) if way == "compiled" else call)(layer(), *inputs, **others)
         assert out.requires_grad == (way == "gradients")
-        right = expected([one.detach() for one in given], kept, others).float().transpose(1, 2)
+        right = expected([one.detach() for one in inputs], kept, others).float().transpose(1, 2)
         rows_kept = kept.expand(1, 1, rows, rows).any(-1)[0, 0]
         message = f"{name}, {way}, {case}: {{}}"
         torch.testing.assert_close(
@@ -166,18 +167,18 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
     q, k, v = tensors(40)
     other = v.clone()
     other[:, :, :20] += 5
-    made = []
+    results = []
     for value in (v, other):
         torch.manual_seed(1)
         call = getattr(maskwise_transformers, FUNCTIONS[name])
-        made.append(call(layer(), q, k, value, None, dropout=0.3, **packed)[0])
-    torch.testing.assert_close(made[0][:, 20:], made[1][:, 20:], atol=0, rtol=0)
-    assert not torch.equal(made[0][:, :20], made[1][:, :20])
+        results.append(call(layer(), q, k, value, None, dropout=0.3, **packed)[0])
+    torch.testing.assert_close(results[0][:, 20:], results[1][:, 20:], atol=0, rtol=0)
+    assert not torch.equal(results[0][:, :20], results[1][:, :20])
 
 
 @pytest.mark.parametrize("way", ["small", "Maskwise's", "compiled"])
 def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last row meets the last key of its document."""
+    """The last row aligns with the last key of its document."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 2**40 if way == "small" else 0)
     call = (
         compiled(maskwise_transformers.flash_attention)
@@ -189,10 +190,10 @@ def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.Monk
     others = dict(zip(("cu_seq_lens_q", "cu_seq_lens_k"), ends, strict=True))
     out, _ = call(layer(), q, k, v, None, **others)
     for first, last, key, end in ((0, 4, 0, 13), (4, 10, 13, 30)):
-        given = [q[:, :, first:last], k[:, :, key:end], v[:, :, key:end]]
+        inputs = [q[:, :, first:last], k[:, :, key:end], v[:, :, key:end]]
         ahead = end - key - (last - first)
         kept = torch.ones(last - first, end - key, dtype=torch.bool).tril(ahead)
-        right = expected(given, kept, {}).float().transpose(1, 2)
+        right = expected(inputs, kept, {}).float().transpose(1, 2)
         torch.testing.assert_close(out[:, first:last], right, atol=1e-5, rtol=0)
 
 
@@ -212,8 +213,8 @@ SIZES = {
 
 
 def small(kind: str, **others: Any) -> Any:
-    made = AutoConfig.for_model(kind)
-    known = {name for name in (*made.to_dict(), *made.attribute_map)}
+    config = AutoConfig.for_model(kind)
+    known = {name for name in (*config.to_dict(), *config.attribute_map)}
     return AutoConfig.for_model(
         kind, **{name: size for name, size in SIZES.items() if name in known}, **others
     )
@@ -290,11 +291,11 @@ def test_encoders_and_decoders_of_other_lengths(
     if side is not None:
         mask[0, slice(0, 9) if side == "left" else slice(31, 40)] = 0
     words = torch.randint(5, 98, (2, 40), generator=torch.Generator().manual_seed(3))
-    given = {"input_ids": words, "attention_mask": mask, "decoder_input_ids": words[:, :decoded]}
+    inputs = {"input_ids": words, "attention_mask": mask, "decoder_input_ids": words[:, :decoded]}
     with torch.no_grad():
-        right = model(**given).logits
+        right = model(**inputs).logits
         model.set_attn_implementation(name)
-        torch.testing.assert_close(model(**given).logits, right, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model(**inputs).logits, right, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gpt_oss"])
@@ -306,12 +307,12 @@ def test_flash_without_linear_layers_and_with_sinks(
     others = {"num_key_value_heads": 2, "head_dim": 16, "num_local_experts": 4}
     model = AutoModel.from_config(small(kind, **(others if kind == "gpt_oss" else {}))).eval()
     words = torch.randint(5, 98, (2, 40), generator=torch.Generator().manual_seed(3))
-    found = {}
+    results = {}
     for name in ("eager", "maskwise_flash"):
         model.set_attn_implementation(name)
         with torch.no_grad():
-            found[name] = model(input_ids=words)[0]
-    torch.testing.assert_close(*found.values(), atol=1e-5, rtol=0)
+            results[name] = model(input_ids=words)[0]
+    torch.testing.assert_close(*results.values(), atol=1e-5, rtol=0)
 
 
 def test_an_older_transformers_is_refused_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,26 +348,26 @@ def test_a_private_name_that_is_missing_is_one_line(
 @pytest.mark.parametrize("kind", ["gemma3", "paligemma"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens of an image see each other."""
+    """Tokens of an image attend to each other."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     variant = every_model.VARIANTS[0]
     if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):
         pytest.skip(f"this transformers does not let {kind} have flash attention")
     model = every_model.build(kind, variant, "eager")
     places = torch.arange(40)
-    given = {
+    inputs = {
         "input_ids": torch.randint(5, 98, (2, 40), generator=torch.Generator().manual_seed(3)),
         "token_type_ids": ((places > 3) & (places < 15)).long().expand(2, -1),
     }
-    found = {}
+    results = {}
     for one in ("eager", name):
         model.set_attn_implementation(one)
         with torch.no_grad():
-            found[one] = model(**given)[0]
-    torch.testing.assert_close(found[name], found["eager"], atol=1e-4, rtol=0)
+            results[one] = model(**inputs)[0]
+    torch.testing.assert_close(results[name], results["eager"], atol=1e-4, rtol=0)
     if every_model.transformers.__version__.startswith("4."):
         return  # PaliGemma uses them in training only
     model.set_attn_implementation("eager")
     with torch.no_grad():
-        plain = model(**{**given, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]
-    assert (plain - found["eager"]).abs().max() > 1e-3
+        plain = model(**{**inputs, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]
+    assert (plain - results["eager"]).abs().max() > 1e-3

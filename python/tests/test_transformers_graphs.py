@@ -62,8 +62,8 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
     backend = Graphs()
     compiled = torch.compile(model, backend=backend, fullgraph=True)
     with torch.no_grad():
-        own = compiled(input_ids=words(), attention_mask=mask, **options)[0]
-    assert_close({"maskwise": own, "eager": results["eager"]}, mask)
+        actual = compiled(input_ids=words(), attention_mask=mask, **options)[0]
+    assert_close({"maskwise": actual, "eager": results["eager"]}, mask)
     calls = backend.calls()
     assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
     if READS_MASKS:
@@ -85,8 +85,8 @@ def test_packed_documents_are_rules_too(family: str) -> None:
     inputs = {"input_ids": words(), "position_ids": positions, **options}
     results = outputs(model, **inputs)
     with torch.no_grad():
-        own = torch.compile(model, backend=backend, fullgraph=True)(**inputs)[0]
-    assert_close({"maskwise": own, "eager": results["eager"]})
+        actual = torch.compile(model, backend=backend, fullgraph=True)(**inputs)[0]
+    assert_close({"maskwise": actual, "eager": results["eager"]})
     if READS_MASKS:
         assert not any(call[ARRAY] for call in backend.calls())
 
@@ -98,8 +98,8 @@ def test_lengths_share_a_graph() -> None:
         inputs = {"input_ids": words(length), "attention_mask": padded("left", length)}
         results = outputs(model, **inputs, use_cache=False)
         with torch.no_grad():
-            own = compiled(**inputs, use_cache=False)[0]
-        assert_close({"maskwise": own, "eager": results["eager"]}, inputs["attention_mask"])
+            actual = compiled(**inputs, use_cache=False)[0]
+        assert_close({"maskwise": actual, "eager": results["eager"]}, inputs["attention_mask"])
     assert len(backend.graphs) == 1
 
 
@@ -142,9 +142,9 @@ def test_small_ones_are_torchs() -> None:
     results = outputs(model, input_ids=words(), attention_mask=padded("right"))
     compiled = torch.compile(model, backend=backend, fullgraph=True)
     with torch.no_grad():
-        own = compiled(input_ids=words(), attention_mask=padded("right"))[0]
+        actual = compiled(input_ids=words(), attention_mask=padded("right"))[0]
     assert not backend.calls()
-    assert_close({"maskwise": own, "eager": results["eager"]}, padded("right"))
+    assert_close({"maskwise": actual, "eager": results["eager"]}, padded("right"))
 
 
 def test_training_step_has_the_gradients_of_sdpa() -> None:
@@ -171,9 +171,9 @@ def test_onnx_gets_torchs_operators() -> None:
 
 
 def test_inductor_runs_it() -> None:
-    """The code that torch.compile makes by default."""
+    """The code that torch.compile generates by default."""
     model = model_of("bert", num_hidden_layers=1)
     results = outputs(model, input_ids=words(), attention_mask=padded("left"))
     with torch.no_grad():
-        own = torch.compile(model)(input_ids=words(), attention_mask=padded("left"))[0]
-    assert_close({"maskwise": own, "eager": results["eager"]}, padded("left"))
+        actual = torch.compile(model)(input_ids=words(), attention_mask=padded("left"))[0]
+    assert_close({"maskwise": actual, "eager": results["eager"]}, padded("left"))

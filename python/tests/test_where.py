@@ -45,7 +45,7 @@ def assert_answers_alike(*arguments: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet_casts() -> Iterator[None]:
-    """Random bits make NumPy's casts warn, in its where as in ours."""
+    """Random bits make NumPy's casts warn, in numpy.where and in maskwise.where."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
@@ -88,7 +88,7 @@ def test_any_byte_but_0_is_true() -> None:
     x, y = np.zeros(256, "f4"), np.ones(256, "f4")
     for view in (condition, condition.view(np.int8), condition.view(bool)):
         assert_same_bits(maskwise.where(view, x, y), np.where(view, x, y))
-        assert "read as it lies" in maskwise.explain(view, x, y)
+        assert "are read in place" in maskwise.explain(view, x, y)
 
 
 numbers = st.one_of(
@@ -156,7 +156,7 @@ def test_32_dimensions() -> None:
 
 
 def test_more_layouts_than_are_remembered() -> None:
-    """The slots of recent plans are taken over and over."""
+    """More layouts than the cache of recent plans holds, repeatedly."""
     for extent in [*range(1, 300), *range(1, 300)]:
         x = np.arange(extent, dtype="f")
         assert_same_bits(maskwise.where(x < 7, x, 0.5), np.where(x < 7, x, 0.5))
@@ -165,7 +165,7 @@ def test_more_layouts_than_are_remembered() -> None:
 @pytest.mark.parametrize("count", [3, 1000, 20_000])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_dates_without_a_unit(count: int, swapped: bool) -> None:
-    """NumPy refuses to convert them, and from 500 elements on its casts do not hold the GIL."""
+    """NumPy refuses these conversions. From 500 elements on its casts do not hold the GIL."""
     dates = [np.zeros(count, "M8[Y]"), np.zeros(count, "M8")]
     condition = np.ones(count, bool)
     for where in (np.where, maskwise.where):
@@ -192,7 +192,7 @@ def test_misaligned_memory_is_read_as_it_lies() -> None:
     x = lay_out(random, random_array(random, (9, 50), np.dtype("d")), "misaligned")
     assert not x.flags.aligned
     condition = random_array(random, (9, 50), BOOL)
-    assert "read as it lies" in maskwise.explain(condition, x, x[::-1])
+    assert "are read in place" in maskwise.explain(condition, x, x[::-1])
     assert_same_bits(maskwise.where(condition, x, x[::-1]), np.where(condition, x, x[::-1]))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 def draw(*shape: int, seed: int = 0, dtype: Any = None) -> Any:
     import torch
 
-    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-    return made if dtype is None else made.to(dtype)
+    result = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return result if dtype is None else result.to(dtype)
 
 
 def three(*shape: int, dtype: Any = None) -> list[Any]:

@@ -18,16 +18,16 @@ REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 
 
 def options(**entries: str) -> Any:
-    made = ort.SessionOptions()
-    made.log_severity_level = 4
-    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    result = ort.SessionOptions()
+    result.log_severity_level = 4
+    result.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     for key, text in entries.items():
-        made.add_session_config_entry(key.replace("_", "."), text)
-    return made
+        result.add_session_config_entry(key.replace("_", "."), text)
+    return result
 
 
 def stock_session(model: bytes) -> Any:
-    """Without Maskwise."""
+    """A session without Maskwise."""
     return ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
 
 
@@ -41,13 +41,13 @@ def providers_of(session: Any, operator: str = "Where") -> list[str]:
 
 
 def session_of(model: bytes, threads: int = 1, is_claimed: bool = True, **entries: str) -> Any:
-    """Every Where of the main graph is Maskwise's."""
-    given = options(**entries)
-    given.intra_op_num_threads = threads
-    made = maskwise.onnxruntime.session(model, given)
+    """A session in which Maskwise runs every Where of the main graph."""
+    session_options = options(**entries)
+    session_options.intra_op_num_threads = threads
+    result = maskwise.onnxruntime.session(model, session_options)
     if is_claimed:
-        assert set(providers_of(made)) <= {maskwise.onnxruntime.PROVIDER}
-    return made
+        assert set(providers_of(result)) <= {maskwise.onnxruntime.PROVIDER}
+    return result
 
 
 def draw(random: np.random.Generator, shape: tuple[int, ...], element: int) -> Array:

@@ -17,8 +17,9 @@ public:
     gradients_worker(const gradients_plan& plan, const attention_gradients_operands& addresses,
                      const attention_numbers& numbers, const tile_maps& maps, float* scratch);
 
-    // Writes query's gradients and adds those of keys and values. Returns minus the sum of weights
-    // of the sink times deltas: the row tile's part of the sink's gradient; 0 without sinks.
+    // Writes the gradients of the queries and adds those of keys and values. Returns the row tile's
+    // part of the sink's gradient: minus the sum over rows of (weight of the sink * delta). 0
+    // without sinks.
     float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
     // Adds the row tile's gradients of the bias.
     void add_bias_gradients(std::int64_t head, std::int64_t row_tile);

@@ -11,7 +11,7 @@ namespace maskwise {
 // 0 everywhere, masks everywhere, or is added.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
-// What happens to a key tile of a row tile.
+// The work on one key tile of a row tile.
 enum class tile_action : std::uint8_t {
     skip, // every weight is 0
     compute,

@@ -150,7 +150,8 @@ float tile_operands::key_norm(const key_tile& keys) const {
     return norm;
 }
 
-// 1 % above the exact bound, because products are sums of rounded ones. Masked keys are not read.
+// 1 % above the exact bound, because the computed products have rounding errors. Masked keys are
+// not read.
 float tile_operands::bound_of_scores(const key_tile& keys) {
     if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
         (rows_.maps.bias != nullptr && rows_.maps.bias[keys.number] == tile_mask::masked))

@@ -1,4 +1,4 @@
-"""Shared by the tests of the client program: how to start it, and what its library can do.
+"""Shared by the tests of the client program: starting it, and the abilities of its library.
 
 ctest starts a test script of groups (unittest classes) once per lane:
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]

@@ -1,6 +1,6 @@
 """Prints which broadcast classes, layouts and masks the Select batches cover, for each type.
 
-The classes are worked out from the shapes and strides that the client itself reports, not from
+The classes are computed from the shapes and strides that the client itself reports, not from
 the batch files. Exits 1 when a cell that must be covered is empty.
 """
 

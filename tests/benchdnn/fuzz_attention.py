@@ -244,7 +244,7 @@ def main() -> int:
 
 
 def is_lacking(plugin: Result, alone: Result) -> bool:
-    """The CPU lacks a type of the graph, for oneDNN and for what Maskwise leaves to it."""
+    """The CPU lacks a type of the graph, for oneDNN alone and for the parts left to it."""
     states = {(result["state"], str(result["reason"])) for result in (plugin, alone)}
     state, reason = states.pop()
     return not states and state == "SKIPPED" and reason.endswith("this machine has no bf16")

@@ -1,6 +1,6 @@
-"""Prints what Maskwise gains: each case of a batch with oneDNN alone and with the plugin in front.
+"""Prints the gain of Maskwise: each case of a batch with oneDNN alone and with the plugin in front.
 
-One client program, started twice: with and without the plugin. Each case is first checked against
+Starts one client program twice: with and without the plugin. Each case is first checked against
 the oracle, then both children measure it in turns, so that the machine's clock and load meet both.
 build/bench/run-BATCH.json keeps the table.
 """

@@ -28,7 +28,7 @@ DEPTH = 8
 
 @dataclass(frozen=True)
 class Case:
-    """A scaled or capped, then masked SoftMax between two MatMuls, and what becomes of it."""
+    """A scaled or capped, then masked SoftMax between two MatMuls, and the expected verdict."""
 
     name: str
     cond: tuple[int, ...]

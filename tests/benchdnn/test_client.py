@@ -138,7 +138,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Dumps(unittest.TestCase):
-    """MASKWISE_DUMP writes what ONEDNN_GRAPH_DUMP does, and whose each operator is."""
+    """MASKWISE_DUMP writes the same graph as ONEDNN_GRAPH_DUMP, and who runs each operator."""
 
     CASES = (SELECT, *map(case, ("pattern/matmul_select.json", "pattern/causal_softmax.json")))
 
@@ -189,11 +189,11 @@ def is_same_graph(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> b
     """oneDNN adds attributes that have defaults; partitions merged by Maskwise have other ids."""
     if len(ours) != len(theirs):
         return False
-    for own, other in zip(ours, theirs, strict=True):
-        attributes = {n: v for n, v in own["attrs"].items() if n not in ("backend", "partition_id")}
+    for op, other in zip(ours, theirs, strict=True):
+        attributes = {n: v for n, v in op["attrs"].items() if n not in ("backend", "partition_id")}
         if attributes != {name: other["attrs"].get(name) for name in attributes}:
             return False
-        if any(own[part] != other[part] for part in ("id", "name", "kind", "inputs", "outputs")):
+        if any(op[part] != other[part] for part in ("id", "name", "kind", "inputs", "outputs")):
             return False
     return True
 
@@ -241,7 +241,7 @@ class Faults(unittest.TestCase):
         self.demand("write_between", pattern, gaps, SELECT, plugin=True)
 
     def test_one_wrong_element_of_an_attention_mask(self) -> None:
-        """The tolerances of long chains still see it, in every precision."""
+        """The tolerances of long chains are tight enough to notice it, in every precision."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         in_bf16 = [
@@ -255,7 +255,7 @@ class Faults(unittest.TestCase):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
     def test_a_rounding_in_another_place_than_the_graphs(self) -> None:
-        """More precise than the graph, or within its tolerances: the driver notices it."""
+        """The driver notices results that are more precise than the graph, or within tolerances."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         for dt in sorted({"f32", "bf16"} & SETUP.types):

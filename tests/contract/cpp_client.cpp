@@ -15,9 +15,9 @@ void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& port) {
 }
 
 std::vector<dnnl::graph::tensor> tensors_at(const std::vector<bound>& list) {
-    std::vector<dnnl::graph::tensor> made;
-    for (const auto& [what, memory] : list) made.emplace_back(what, engine(), memory);
-    return made;
+    std::vector<dnnl::graph::tensor> tensors;
+    for (const auto& [desc, memory] : list) tensors.emplace_back(desc, engine(), memory);
+    return tensors;
 }
 
 } // namespace
@@ -34,9 +34,9 @@ dnnl::stream& stream() {
 
 op soft_max(std::size_t id, const logical_tensor& input, const logical_tensor& output,
             std::int64_t axis) {
-    op made = make(id, kind::SoftMax, {input}, output);
-    made.set_attr<std::int64_t>(op::attr::axis, axis);
-    return made;
+    op result = make(id, kind::SoftMax, {input}, output);
+    result.set_attr<std::int64_t>(op::attr::axis, axis);
+    return result;
 }
 
 std::vector<partition> partitions_of(const std::vector<op>& ops, partition::policy which) {
@@ -46,16 +46,16 @@ std::vector<partition> partitions_of(const std::vector<op>& ops, partition::poli
     return graph.get_partitions(which);
 }
 
-std::size_t id_of(const op& what) {
+std::size_t id_of(const op& node) {
     std::size_t id = 0;
-    dnnl::error::wrap_c_api(dnnl_graph_op_get_id(what.get(), &id), "an operator without id");
+    dnnl::error::wrap_c_api(dnnl_graph_op_get_id(node.get(), &id), "an operator without id");
     return id;
 }
 
 ids ids_of(const std::vector<logical_tensor>& ports) {
-    ids found;
-    for (const auto& port : ports) found.push_back(port.get_id());
-    return found;
+    ids result;
+    for (const auto& port : ports) result.push_back(port.get_id());
+    return result;
 }
 
 std::size_t element_count(const extents& shape) {
@@ -74,8 +74,8 @@ void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now) {
     const auto described = [&now](std::vector<logical_tensor> ports) {
         for (auto& port : ports)
-            if (const auto found = now.find(port.get_id()); found != now.end())
-                port = found->second;
+            if (const auto entry = now.find(port.get_id()); entry != now.end())
+                port = entry->second;
         return ports;
     };
     for (const partition& each : partitions) {

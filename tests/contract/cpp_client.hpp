@@ -44,9 +44,9 @@ inline logical_tensor dense(std::size_t id, const extents& shape, tensor_type ty
     return {id, type, shape, layout::strided};
 }
 
-inline op make(std::size_t id, kind what, const std::vector<logical_tensor>& inputs,
+inline op make(std::size_t id, kind op_kind, const std::vector<logical_tensor>& inputs,
                const logical_tensor& output) {
-    return {id, what, inputs, {output}, "op" + std::to_string(id)};
+    return {id, op_kind, inputs, {output}, "op" + std::to_string(id)};
 }
 
 op soft_max(std::size_t id, const logical_tensor& input, const logical_tensor& output,
@@ -60,21 +60,21 @@ inline bool has(const partition& each, std::size_t op) {
     return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-std::size_t id_of(const op& what);
+std::size_t id_of(const op& node);
 ids ids_of(const std::vector<logical_tensor>& ports);
 
 std::size_t element_count(const extents& shape);
 
 // Compiles with these lists.
-inline dnnl::graph::compiled_partition compile(const partition& what,
+inline dnnl::graph::compiled_partition compile(const partition& subgraph,
                                                const std::vector<logical_tensor>& inputs,
                                                const std::vector<logical_tensor>& outputs) {
-    return what.compile(inputs, outputs, engine());
+    return subgraph.compile(inputs, outputs, engine());
 }
 
 // Executes on the memory of each tensor, and waits.
 struct bound {
-    logical_tensor what;
+    logical_tensor desc;
     void* memory;
 };
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,

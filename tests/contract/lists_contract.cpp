@@ -13,28 +13,28 @@ namespace {
 
 // Tensors with separate memory, in the order of the client's list.
 struct entry {
-    logical_tensor what;
+    logical_tensor desc;
     std::vector<float> memory;
 };
 
-entry filled(const logical_tensor& what, float first) {
-    entry made{what, std::vector<float>(what.get_mem_size() / sizeof(float) + 1)};
-    for (std::size_t i = 0; i < made.memory.size(); ++i)
-        made.memory[i] = first + static_cast<float>(i % 7) * 0.25F;
-    return made;
+entry filled(const logical_tensor& desc, float first) {
+    entry result{desc, std::vector<float>(desc.get_mem_size() / sizeof(float) + 1)};
+    for (std::size_t i = 0; i < result.memory.size(); ++i)
+        result.memory[i] = first + static_cast<float>(i % 7) * 0.25F;
+    return result;
 }
 
 entry mask(std::size_t id, const extents& shape) {
-    entry made{dense(id, shape, boolean), std::vector<float>(64)};
+    entry result{dense(id, shape, boolean), std::vector<float>(64)};
     for (std::size_t i = 0; i < 256; i += 3)
-        reinterpret_cast<std::uint8_t*>(made.memory.data())[i] = 1;
-    return made;
+        reinterpret_cast<std::uint8_t*>(result.memory.data())[i] = 1;
+    return result;
 }
 
 using list = std::vector<entry>;
 
 // Compile gets the whole lists; execute gets them without their last entries.
-void run(const partition& what, list& inputs, list& outputs, std::size_t left_out = 0,
+void run(const partition& subgraph, list& inputs, list& outputs, std::size_t left_out = 0,
          std::size_t outputs_left_out = 0) {
     std::vector<logical_tensor> in, out;
     std::vector<bound> from, to;
@@ -46,9 +46,9 @@ void run(const partition& what, list& inputs, list& outputs, std::size_t left_ou
         out.push_back(what_it_is);
         to.push_back({what_it_is, memory.data()});
     }
-    const auto compiled = compile(what, in, out);
-    const auto& made = outputs[0].what;
-    EXPECT_EQ(compiled.query_logical_tensor(made.get_id()).get_strides(), made.get_strides());
+    const auto compiled = compile(subgraph, in, out);
+    const auto& desc = outputs[0].desc;
+    EXPECT_EQ(compiled.query_logical_tensor(desc.get_id()).get_strides(), desc.get_strides());
     from.resize(from.size() - left_out);
     to.resize(to.size() - outputs_left_out);
     execute(compiled, from, to);
@@ -96,52 +96,54 @@ graph_case attention() {
 class lists : public testing::TestWithParam<graph_case (*)()> {
 protected:
     void SetUp() override {
-        made_ = GetParam()();
-        ASSERT_EQ(made_.partitions.size() == 1, made_.is_one);
-        if (!made_.is_one) GTEST_SKIP() << "neither this oneDNN nor Maskwise makes one partition";
-        wanted_ = made_;
+        actual_ = GetParam()();
+        ASSERT_EQ(actual_.partitions.size() == 1, actual_.is_one);
+        if (!actual_.is_one) GTEST_SKIP() << "neither this oneDNN nor Maskwise makes one partition";
+        wanted_ = actual_;
         run(wanted_.partitions[0], wanted_.inputs, wanted_.outputs);
     }
-    void expect_result() const { EXPECT_EQ(made_.outputs[0].memory, wanted_.outputs[0].memory); }
+    void expect_result() const { EXPECT_EQ(actual_.outputs[0].memory, wanted_.outputs[0].memory); }
 
-    graph_case made_, wanted_;
+    graph_case actual_, wanted_;
 };
 
 TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
-    const bool is_attention = made_.inputs.size() > 3;
+    const bool is_attention = actual_.inputs.size() > 3;
     const extents& all = is_attention ? scores : shape;
     const extents turned = is_attention ? extents{128, 64, 1, 8} : extents{1, 4};
     for (const std::size_t id : {select_result, product, scaled, weights}) {
-        made_.inputs.push_back({{id, f32, all, turned}, std::vector<float>(128, 77.0F)});
-        run(made_.partitions[0], made_.inputs, made_.outputs);
+        actual_.inputs.push_back({{id, f32, all, turned}, std::vector<float>(128, 77.0F)});
+        run(actual_.partitions[0], actual_.inputs, actual_.outputs);
         expect_result();
-        EXPECT_EQ(made_.inputs.back().memory, std::vector<float>(128, 77.0F));
+        EXPECT_EQ(actual_.inputs.back().memory, std::vector<float>(128, 77.0F));
     }
 }
 
 TEST_P(lists, a_result_in_the_input_list_is_not_the_output) {
-    const auto of_another_shape = dense(made_.outputs[0].what.get_id(), {3});
-    made_.inputs.insert(made_.inputs.begin(), {of_another_shape, std::vector<float>(128, 77.0F)});
-    run(made_.partitions[0], made_.inputs, made_.outputs);
+    const auto of_another_shape = dense(actual_.outputs[0].desc.get_id(), {3});
+    actual_.inputs.insert(actual_.inputs.begin(),
+                          {of_another_shape, std::vector<float>(128, 77.0F)});
+    run(actual_.partitions[0], actual_.inputs, actual_.outputs);
     expect_result();
-    EXPECT_EQ(made_.inputs[0].memory, std::vector<float>(128, 77.0F));
+    EXPECT_EQ(actual_.inputs[0].memory, std::vector<float>(128, 77.0F));
 }
 
 TEST_P(lists, unused_tensors_may_be_left_out_at_execution) {
-    made_.inputs.push_back(filled(dense(further, shape), 77));
-    made_.outputs.push_back(filled(dense(further + 1, shape), 77));
-    run(made_.partitions[0], made_.inputs, made_.outputs, 1, 1);
+    actual_.inputs.push_back(filled(dense(further, shape), 77));
+    actual_.outputs.push_back(filled(dense(further + 1, shape), 77));
+    run(actual_.partitions[0], actual_.inputs, actual_.outputs, 1, 1);
     expect_result();
 }
 
 TEST_P(lists, used_tensors_must_be_present) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone reads behind the list";
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone reads past the end of the list";
     for (const std::size_t left_out : {0U, 1U})
         EXPECT_EQ(status_of([&] {
-                      run(made_.partitions[0], made_.inputs, made_.outputs, left_out, 1 - left_out);
+                      run(actual_.partitions[0], actual_.inputs, actual_.outputs, left_out,
+                          1 - left_out);
                   }),
                   dnnl_invalid_arguments);
-    EXPECT_EQ(made_.outputs[0].memory, filled(made_.outputs[0].what, -7).memory);
+    EXPECT_EQ(actual_.outputs[0].memory, filled(actual_.outputs[0].desc, -7).memory);
 }
 
 std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {
@@ -152,9 +154,9 @@ std::string name_of(const testing::TestParamInfo<graph_case (*)()>& which) {
 INSTANTIATE_TEST_SUITE_P(each, lists, testing::Values(rows, attention), name_of);
 
 #if DNNL_VERSION_MINOR >= 13
-op with_statistics(op made, const logical_tensor& statistics) {
-    made.add_output(statistics);
-    return made;
+op with_statistics(op result, const logical_tensor& statistics) {
+    result.add_output(statistics);
+    return result;
 }
 
 std::vector<partition> training() {

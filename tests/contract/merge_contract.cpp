@@ -82,12 +82,13 @@ TEST(merge, keeps_a_topological_order) {
     if (merges()) {
         EXPECT_EQ(partitions.size(), 3U); // 13 and 15 are one of oneDNN's
     }
-    std::set<std::size_t> made{0, 1, 2};
+    std::set<std::size_t> available{0, 1, 2};
     for (const partition& each : partitions) {
-        for (const std::size_t id : ids_of(each.get_input_ports())) EXPECT_TRUE(made.contains(id));
-        for (const std::size_t id : ids_of(each.get_output_ports())) made.insert(id);
+        for (const std::size_t id : ids_of(each.get_input_ports()))
+            EXPECT_TRUE(available.contains(id));
+        for (const std::size_t id : ids_of(each.get_output_ports())) available.insert(id);
     }
-    EXPECT_TRUE(made.contains(8) && made.contains(9));
+    EXPECT_TRUE(available.contains(8) && available.contains(9));
 }
 
 // Operands are transposed, and dst has gaps.
@@ -123,9 +124,9 @@ TEST(merge, takes_any_layout) {
                     cond[j + 4 * k] != 0 ? x[i + 3 * j + 12 * k] * z[(i * 4 + j) * 33 + k] : y[0];
             const auto expected = soft_max_of(row);
             for (std::size_t k = 0; k < 33; ++k) {
-                const std::size_t at = i * 264 + j * 66 + 2 * k;
-                ASSERT_NEAR(dst[at], expected[k], 1e-5F);
-                ASSERT_EQ(dst[at + 1], -7.0F); // the gap
+                const std::size_t index = i * 264 + j * 66 + 2 * k;
+                ASSERT_NEAR(dst[index], expected[k], 1e-5F);
+                ASSERT_EQ(dst[index + 1], -7.0F); // the gap
             }
         }
 }

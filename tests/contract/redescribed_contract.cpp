@@ -1,6 +1,6 @@
 // A client may pass tensors to compile that differ from those of add_op: other shapes, ranks,
 // layouts and further tensors in the lists, and, for single Selects and oneDNN's partitions, other
-// types. Merged partitions and composites must then do what oneDNN does with the operators, in
+// types. Merged partitions and composites must then compute oneDNN's results, in
 // every lane, with and without the plugin. If oneDNN has no kernel for a type on this CPU, only the
 // parts that need it are refused.
 
@@ -109,23 +109,23 @@ TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
     run(partitions_of({multiply()}), now);
     const auto memory = run(partitions, now);
     for (std::size_t row = 0; row < 16; ++row)
-        for (std::size_t at = 0; at < 24; ++at) {
+        for (std::size_t c = 0; c < 24; ++c) {
             float sum = element(memory, 22, row);
             for (std::size_t i = 0; i < 17; ++i)
                 sum += element(memory, 20, row + 16 * i) *
-                       element(memory, 21, row / 8 * 24 + i * 48 + at);
-            ASSERT_NEAR(element(memory, 5, row * 24 + at), sum, 1e-3) << row << ' ' << at;
+                       element(memory, 21, row / 8 * 24 + i * 48 + c);
+            ASSERT_NEAR(element(memory, 5, row * 24 + c), sum, 1e-3) << row << ' ' << c;
         }
 }
 
 // oneDNN derives a layout from all strides, even those of extents of 1.
-void expect_open_output(const extents& now, const extents& given, const extents& usual) {
+void expect_open_output(const extents& now, const extents& strides, const extents& usual) {
     const auto mask = dense(1, {1}, boolean);
     const auto select = make(10, kind::Select, {mask, dense(0, now), dense(2, {1})}, dense(3, now));
     for (const auto& each : partitions_of({select})) {
         auto inputs = each.get_input_ports(), outputs = each.get_output_ports();
         for (auto& input : inputs)
-            if (input.get_id() == 0) input = {0, f32, now, given};
+            if (input.get_id() == 0) input = {0, f32, now, strides};
         const auto id = outputs[0].get_id();
         outputs[0] = {id, f32, now, layout::any};
         const auto compiled = compile(each, inputs, outputs);
@@ -289,15 +289,16 @@ TEST_F(redescribed, a_dst_of_open_shape_is_row_major) {
 }
 
 #if DNNL_VERSION_MINOR >= 13
-op with(op made, std::initializer_list<std::pair<op::attr, bool>> attributes) {
-    for (const auto& [name, value] : attributes) made.set_attr<bool>(name, value);
-    return made;
+op with(op result, std::initializer_list<std::pair<op::attr, bool>> attributes) {
+    for (const auto& [name, value] : attributes) result.set_attr<bool>(name, value);
+    return result;
 }
 
-op index(std::size_t id, std::size_t from, std::size_t to, const extents& of, std::int64_t axis) {
-    op made = make(id, kind::GenIndex, {dense(from, of)}, dense(to, of, tensor_type::s32));
-    made.set_attr<std::int64_t>(op::attr::axis, axis);
-    return made;
+op index(std::size_t id, std::size_t from, std::size_t to, const extents& sizes,
+         std::int64_t axis) {
+    op result = make(id, kind::GenIndex, {dense(from, sizes)}, dense(to, sizes, tensor_type::s32));
+    result.set_attr<std::int64_t>(op::attr::axis, axis);
+    return result;
 }
 
 // Attention's backward pass, scaled by a host scalar (torchbench-sdpa-bwd of oneDNN's own cases).
@@ -338,8 +339,8 @@ std::vector<op> backward() {
 bool is_compiled(const partition& each) {
     if (library().bf16 || (plugin_is_loaded() && has(each, 5))) return true;
     const auto ops = backward(); // an operator belongs to one graph
-    return std::all_of(ops.begin(), ops.end(), [&](const op& what) {
-        return !has(each, id_of(what)) || test::runs_alone(what.get());
+    return std::all_of(ops.begin(), ops.end(), [&](const op& node) {
+        return !has(each, id_of(node)) || test::runs_alone(node.get());
     });
 }
 

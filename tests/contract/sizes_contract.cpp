@@ -50,27 +50,27 @@ std::optional<exact_memory> memory_of(const logical_tensor& tensor) {
     const auto width = static_cast<std::int64_t>(width_of(tensor));
     for (std::int64_t& stride : strides)
         if (__builtin_mul_overflow(stride, width, &stride)) return std::nullopt;
-    return exact_memory::of(reach(shape_of(tensor), strides, width_of(tensor)));
+    return exact_memory::make(reach(shape_of(tensor), strides, width_of(tensor)));
 }
 
 void execute_if_small(const dnnl::graph::compiled_partition& compiled,
                       const std::vector<logical_tensor>& tensors, counts& seen) {
     if (elements_of(shape_of(tensors.back())) > static_cast<wide>(longest_memory)) return;
     std::vector<exact_memory> memories;
-    std::vector<bound> at;
+    std::vector<bound> operands;
     memories.reserve(tensors.size());
     for (const logical_tensor& tensor : tensors) {
         auto memory = memory_of(tensor);
         if (!memory) return;
         memories.push_back(std::move(*memory));
-        at.push_back({tensor, memories.back().first()});
+        operands.push_back({tensor, memories.back().first()});
     }
-    execute(compiled, {at.begin(), at.end() - 1}, {at.back()});
+    execute(compiled, {operands.begin(), operands.end() - 1}, {operands.back()});
     ++seen.executed;
 }
 
 // The Select of ids 1 to 3 makes 4. The partition's output is `result`.
-void try_sizes(chance& random, const partition& what, std::size_t result, counts& seen) {
+void try_sizes(chance& random, const partition& subgraph, std::size_t result, counts& seen) {
     extents shape;
     for (int rank = random.below(5); rank > 0; --rank) shape.push_back(random.extent());
     std::vector<logical_tensor> inputs{random_tensor(random, 1, shape, boolean),
@@ -78,7 +78,7 @@ void try_sizes(chance& random, const partition& what, std::size_t result, counts
                                        random_tensor(random, 3, shape, f32)};
     const auto wanted = random_result(random, result, shape);
     const auto status = status_of([&] {
-        const auto compiled = compile(what, inputs, {wanted});
+        const auto compiled = compile(subgraph, inputs, {wanted});
         ++seen.accepted;
         EXPECT_TRUE(maskwise_owns(compiled));
         std::vector<logical_tensor> all = inputs;
@@ -94,11 +94,11 @@ void try_sizes(chance& random, const partition& what, std::size_t result, counts
     EXPECT_TRUE(status == dnnl_invalid_shape || status == dnnl_invalid_arguments) << status;
 }
 
-void try_all(const partition& what, std::size_t result) {
+void try_all(const partition& subgraph, std::size_t result) {
     chance random(7);
     counts seen;
     for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i)
-        try_sizes(random, what, result, seen);
+        try_sizes(random, subgraph, result, seen);
     EXPECT_GT(seen.refused, 300);
     EXPECT_GT(seen.accepted, 100);
     EXPECT_GT(seen.executed, 50);

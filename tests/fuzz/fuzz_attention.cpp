@@ -24,7 +24,8 @@ T one_of(generator& random, const T (&values)[Count]) {
     return values[draw(random, 0, Count - 1)];
 }
 
-// In this thread, so that an input repeats itself; in any order, as threads may come.
+// Runs chunks on this thread, so that an input gives the same result each time, and in a random
+// order, as threads may.
 parallel_loop shuffled_loop(generator& random, int threads) {
     return {threads, [&random](std::int64_t count, const auto& body) {
                 std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -35,21 +36,21 @@ parallel_loop shuffled_loop(generator& random, int threads) {
 }
 
 // Empty where all is right.
-std::string run(generator& random, const attention_case& what, const wanted_attention& wanted,
+std::string run(generator& random, const attention_case& problem, const wanted_attention& wanted,
                 const kernel_table* target) {
-    const input_memory inputs = copy_inputs(what);
-    for (const auto* output : {&what.dst, &what.statistics})
+    const input_memory inputs = copy_inputs(problem);
+    for (const auto* output : {&problem.dst, &problem.statistics})
         fill_random(random, output->memory.data(), output->memory.size());
-    const output_memory before = copy_outputs(what);
-    const auto plan = make_tile_plan(what.desc, *target);
+    const output_memory before = copy_outputs(problem);
+    const auto plan = make_tile_plan(problem.desc, *target);
     const int threads = static_cast<int>(draw(random, 0, 6));
     const parallel_loop loop = shuffled_loop(random, threads);
-    run_attention(*plan, what.operands(), threads == 0 ? nullptr : &loop);
-    std::string wrong = compare(what, wanted, before);
-    if (copy_inputs(what) != inputs) wrong += " an input was written";
+    run_attention(*plan, problem.operands(), threads == 0 ? nullptr : &loop);
+    std::string wrong = compare(problem, wanted, before);
+    if (copy_inputs(problem) != inputs) wrong += " an input was written";
     if (wrong.empty()) return wrong;
     return wrong + " with " + std::to_string(threads) + " threads of " + name_of(target) + ": " +
-           to_string(what);
+           to_string(problem);
 }
 
 // Puts a few values in wrong places. Mostly that breaks the description; sometimes it is another
@@ -83,11 +84,11 @@ void compile_spoiled(generator& random, attention_desc desc, const kernel_table*
 }
 
 void check(generator& random) {
-    const attention_case what = make_attention_case(random, !one_in(random, 64));
-    const wanted_attention wanted = expected(what);
+    const attention_case problem = make_attention_case(random, !one_in(random, 64));
+    const wanted_attention wanted = expected(problem);
     for (const kernel_table* target : attention_targets()) {
-        if (one_in(random, 16)) compile_spoiled(random, what.desc, target);
-        const std::string wrong = run(random, what, wanted, target);
+        if (one_in(random, 16)) compile_spoiled(random, problem.desc, target);
+        const std::string wrong = run(random, problem, wanted, target);
         if (wrong.empty()) continue;
         std::fprintf(stderr, "%s\n", wrong.c_str());
         std::abort();

@@ -25,21 +25,21 @@ struct buffers {
 };
 
 buffers bind(generator& random, const std::vector<logical_tensor>& list) {
-    buffers made;
+    buffers result;
     for (const auto& tensor : list) {
         const bool is_usual = tensor.ndims >= 0 && tensor.layout_type == 2;
-        auto& bytes = made.bytes.emplace_back((is_usual ? test::size_of(tensor) : 1) + 1);
+        auto& bytes = result.bytes.emplace_back((is_usual ? test::size_of(tensor) : 1) + 1);
         test::fill_random(random, bytes.data(), bytes.size());
         if (test::width_bytes(tensor) == 1) test::fill_mask(random, bytes.data(), bytes.size());
-        made.owners.push_back(test::tensor_at(tensor, bytes.data()));
-        made.tensors.push_back(made.owners.back().get());
+        result.owners.push_back(test::tensor_at(tensor, bytes.data()));
+        result.tensors.push_back(result.owners.back().get());
     }
-    return made;
+    return result;
 }
 
 // Memory that a small test has; descriptions that no client could have memory for are compiled
 // only.
-bool can_be_run(const compile_description& given, const logical_tensor& dst) {
+bool can_be_run(const compile_description& description, const logical_tensor& dst) {
     const auto small = [](const logical_tensor& tensor) {
         std::int64_t span = 1, count = 1;
         for (int i = 0; i < tensor.ndims; ++i) {
@@ -51,7 +51,7 @@ bool can_be_run(const compile_description& given, const logical_tensor& dst) {
         return span < 1 << 20 && count < 1 << 20 && tensor.property != 3 &&
                tensor.layout_type == dnnl_graph_layout_type_strided;
     };
-    return small(dst) && std::all_of(given.inputs.begin(), given.inputs.end(), small);
+    return small(dst) && std::all_of(description.inputs.begin(), description.inputs.end(), small);
 }
 
 std::size_t position(const std::vector<logical_tensor>& list, std::size_t id) {
@@ -59,30 +59,32 @@ std::size_t position(const std::vector<logical_tensor>& list, std::size_t id) {
 }
 
 std::vector<std::byte> expected_bytes(const op_description& select,
-                                      const compile_description& given, buffers& in,
+                                      const compile_description& description, buffers& in,
                                       std::vector<std::byte> dst,
                                       const logical_tensor& dst_tensor) {
     const std::int64_t width = test::width_bytes(dst_tensor);
     test::view operands[3];
     for (std::size_t i = 0; i < 3; ++i) {
-        const std::size_t at = position(given.inputs, select.inputs[i].id);
-        operands[i] = test::view_of(given.inputs[at], in.bytes[at].data(), i == 0 ? 1 : width);
+        const std::size_t index = position(description.inputs, select.inputs[i].id);
+        operands[i] =
+            test::view_of(description.inputs[index], in.bytes[index].data(), i == 0 ? 1 : width);
     }
     test::select_reference(operands[0], operands[1], operands[2],
                            test::view_of(dst_tensor, dst.data(), width), width);
     return dst;
 }
 
-void run(generator& random, const op_description& select, const compile_description& given,
+void run(generator& random, const op_description& select, const compile_description& description,
          dnnl_graph_compiled_partition_t compiled) {
-    buffers in = bind(random, given.inputs), out = bind(random, given.outputs);
-    const std::size_t at = position(given.outputs, select.outputs[0].id);
-    const auto wanted = expected_bytes(select, given, in, out.bytes[at], given.outputs[at]);
+    buffers in = bind(random, description.inputs), out = bind(random, description.outputs);
+    const std::size_t index = position(description.outputs, select.outputs[0].id);
+    const auto wanted =
+        expected_bytes(select, description, in, out.bytes[index], description.outputs[index]);
     const int status = with_plugin().compiled_partition_execute(
         compiled, test::cpu_stream(), in.tensors.size(), in.tensors.data(), out.tensors.size(),
         out.tensors.data());
     if (status != dnnl_success) fail("execute answers " + std::to_string(status));
-    if (out.bytes[at] != wanted) fail("dst is wrong");
+    if (out.bytes[index] != wanted) fail("dst is wrong");
 }
 
 // Prints at the end how much was tried.
@@ -97,36 +99,38 @@ struct counter {
     }
 } counted;
 
-void check_compiled(generator& random, const op_description& select, compile_description given,
-                    dnnl_graph_compiled_partition_t compiled) {
-    // By that id the input is meant.
-    if (find(given.inputs, select.outputs[0].id) != nullptr) return;
+void check_compiled(generator& random, const op_description& select,
+                    compile_description description, dnnl_graph_compiled_partition_t compiled) {
+    // The query would describe the input with that id.
+    if (find(description.inputs, select.outputs[0].id) != nullptr) return;
     logical_tensor dst{};
     with_plugin().compiled_partition_query_logical_tensor(compiled, select.outputs[0].id, &dst);
-    const auto extents = expected_extents(select, given);
+    const auto extents = expected_extents(select, description);
     if (extents != std::vector<std::int64_t>(dst.dims, dst.dims + std::max(dst.ndims, 0)))
-        fail("dst has another shape than expected\n" + to_string(select) + to_string(given) +
+        fail("dst has another shape than expected\n" + to_string(select) + to_string(description) +
              to_string(compile_description{{}, {dst}}));
-    if (!can_be_run(given, dst)) return;
-    given.outputs[position(given.outputs, dst.id)] = dst;
-    // Extra outputs have no memory that is meant.
-    given.outputs.resize(position(given.outputs, dst.id) + 1);
-    run(random, select, given, compiled);
+    if (!can_be_run(description, dst)) return;
+    description.outputs[position(description.outputs, dst.id)] = dst;
+    // Extra outputs need no memory.
+    description.outputs.resize(position(description.outputs, dst.id) + 1);
+    run(random, select, description, compiled);
     ++counted.executions;
 }
 
 void compile(generator& random, const op_description& select, dnnl_graph_partition_t partition) {
-    const auto given = draw_compile(random, select);
+    const auto description = draw_compile(random, select);
     ++counted.compiles;
     const auto compiled = test::make_compiled(partition);
-    const int status = test::compile_into(compiled.get(), partition, given.inputs, given.outputs);
-    const std::string about = to_string(select) + to_string(given);
-    const verdict expected = judge(select, given);
+    const int status =
+        test::compile_into(compiled.get(), partition, description.inputs, description.outputs);
+    const std::string about = to_string(select) + to_string(description);
+    const verdict expected = judge(select, description);
     if (expected == verdict::must_work && status != dnnl_success)
-        fail("compile refuses with " + std::to_string(status) + " what must work\n" + about);
+        fail("compile refuses with " + std::to_string(status) + " a compilation that must work\n" +
+             about);
     if (expected == verdict::must_refuse && status == dnnl_success)
-        fail("compile takes what it must refuse\n" + about);
-    if (status == dnnl_success) check_compiled(random, select, given, compiled.get());
+        fail("compile accepts tensors that it must refuse\n" + about);
+    if (status == dnnl_success) check_compiled(random, select, description, compiled.get());
 }
 
 // Ids may repeat: the first operator of an id is the one in the graph.
@@ -152,14 +156,14 @@ void compile_all(generator& random, const graph_description& graph, session& s) 
 void check_graph(generator& random) {
     const auto description = draw_graph(random);
     ++counted.graphs;
-    session own(with_plugin()), other(real());
-    own.build(description);
+    session plugin(with_plugin()), other(real());
+    plugin.build(description);
     other.build(description);
-    const std::string wrong = complain(own, other, description);
+    const std::string wrong = complain(plugin, other, description);
     if (!wrong.empty()) fail(wrong);
     other.destroy();
-    compile_all(random, description, own);
-    own.destroy();
+    compile_all(random, description, plugin);
+    plugin.destroy();
 }
 
 // Partitions take oneDNN a hundred times longer than all other calls.

@@ -64,7 +64,7 @@ program read_program(int argc, char** argv) {
 // Written by the children, read by their parent.
 struct progress {
     tally counted;
-    unsigned long long at = 0;
+    unsigned long long next = 0;
     volatile bool is_alone = false;
     long ends = 0; // times that oneDNN ended the process, without the plugin, too
 };
@@ -76,9 +76,9 @@ void check(const std::vector<std::uint8_t>& input, progress& shared) {
 }
 
 void run(const program& options, progress& shared) {
-    for (; shared.at < options.inputs(); ++shared.at) {
+    for (; shared.next < options.inputs(); ++shared.next) {
         alarm(seconds_an_input);
-        check(options.input(shared.at), shared);
+        check(options.input(shared.next), shared);
     }
 }
 
@@ -124,11 +124,11 @@ bool run_in_child(const program& options, progress& shared) {
     }
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return true;
-    const std::string arguments = text_of(options.arguments_of(shared.at));
-    if (ends_alone(options, shared.at)) { // perhaps late, on a heap that it has spoilt
+    const std::string arguments = text_of(options.arguments_of(shared.next));
+    if (ends_alone(options, shared.next)) { // perhaps late, on a heap that it has spoilt
         std::fprintf(stderr, "oneDNN ends with the arguments%s\n", arguments.c_str());
         shared.is_alone = false;
-        ++shared.ends, ++shared.at;
+        ++shared.ends, ++shared.next;
         return true;
     }
     std::fprintf(stderr, "failed%s with the arguments%s\n",
@@ -185,7 +185,7 @@ int supervise(const program& options) {
         mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     progress& shared = *new (memory) progress;
     const double ends = most_ends * static_cast<double>(options.inputs());
-    while (shared.at < options.inputs() && static_cast<double>(shared.ends) <= ends + 1)
+    while (shared.next < options.inputs() && static_cast<double>(shared.ends) <= ends + 1)
         if (!run_in_child(options, shared)) return 1;
     std::fprintf(stderr, "%llu graphs\n", options.inputs());
     return is_as_expected(shared, options.inputs()) ? 0 : 1;

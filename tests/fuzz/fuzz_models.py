@@ -40,7 +40,7 @@ from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models per child
 SECONDS = 600  # of a batch, before it hangs
-SLACK = 64  # times what one displaced rounding makes
+SLACK = 64  # times the effect of one displaced rounding
 COMPILATIONS = 6  # of OpenVINO alone, before it is held to differ from itself
 DRAWS = 16  # of displaced roundings, before two results are held to differ
 Run = Callable[[], list[Array]]
@@ -88,7 +88,7 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
 
 
 def run(call: Run) -> list[Array] | str:
-    """The outputs, or why there are none."""
+    """The outputs, or the error text."""
     try:
         return call()
     except Exception as error:  # the hosts' are of many kinds
@@ -99,14 +99,14 @@ def drawn_again(case: Case) -> Iterator[Values]:
     """All values of the model, with its roundings displaced in other ways."""
     model = onnx.load_from_string(case.model)
     constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
-    given = {
+    arguments = {
         name: (array.astype(float) if array.dtype.kind == "f" else array,) * 2
         for name, array in {**constants, **case.feeds}.items()
     }
     for seed in range(DRAWS):
         random = np.random.default_rng(seed)
         evaluator = Evaluator(model.opset_import[0].version, case.element, random)
-        values: Values = dict(given)
+        values: Values = dict(arguments)
         for node in model.graph.node:
             with suppress(*NOT_RUN):
                 evaluator.run([node], values)
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """In one draw the displacements of two large weights may cancel, and both are right."""
+    """Takes several draws, because in one the displacements of two large weights may cancel."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -129,7 +129,7 @@ def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> 
 def fault_of(
     got: list[Array] | str, wanted: Sequence[Array | None] | str, case: Case
 ) -> str | None:
-    """For one run or more. Outputs expected as None are not compared."""
+    """Compares one run or more. Outputs expected as None are not compared."""
     if isinstance(wanted, str):
         return None
     if isinstance(got, str):
@@ -236,7 +236,7 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Why Maskwise may refuse what runs alone: alone it is refused in one of these forms."""
+        """Why Maskwise may refuse a model that runs alone: one of these forms is refused alone."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),
@@ -362,8 +362,8 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
     """The verdict of each model that was begun. The last has none if the process ended."""
     with tempfile.NamedTemporaryFile("r") as output:
-        given = (host, first, count, is_alone, output.name)
-        process = multiprocessing.get_context("fork").Process(target=run_child, args=given)
+        arguments = (host, first, count, is_alone, output.name)
+        process = multiprocessing.get_context("fork").Process(target=run_child, args=arguments)
         process.start()
         process.join(SECONDS)
         status = process.exitcode
@@ -377,10 +377,10 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
-    """Whether the model ends a separate process, and one without Maskwise, too."""
+    """Adds to the verdict whether the model ends a separate process, and one without Maskwise."""
     seed = dead["seed"]
     if run_batch(host, seed, 1)[0]["verdict"] != "died":
-        dead["difference"] += f", only behind those from {first} on"
+        dead["difference"] += f", only after the models from {first} on"
     elif run_batch(host, seed, 1, is_alone=True)[0]["verdict"] == "died":
         dead |= {"verdict": "refused", "difference": None}
 

@@ -26,13 +26,14 @@ void spoil(generator& random, select_case& layouts) {
     layouts.in_place = -1;
     for (view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {
         if (operand->extents.empty() || !one_in(random, 3)) continue;
-        const auto at = static_cast<std::size_t>(draw(random, 0, std::ssize(operand->extents) - 1));
+        const auto dimension =
+            static_cast<std::size_t>(draw(random, 0, std::ssize(operand->extents) - 1));
         auto& list = one_in(random, 2) ? operand->extents : operand->strides_bytes;
-        list[at] = one_in(random, 2) ? odd_number(random) : draw(random, -4, 200);
+        list[dimension] = one_in(random, 2) ? odd_number(random) : draw(random, -4, 200);
     }
 }
 
-// Inputs may be laid out in any way, which only matters for memory that this test has to find.
+// Layouts of inputs are arbitrary; this bounds the memory of the test.
 bool fits_memory(const select_case& layouts) {
     constexpr std::int64_t most_bytes = 1 << 24;
     for (const view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {

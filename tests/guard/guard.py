@@ -69,7 +69,7 @@ def compare(kind: str, path: Path, text: str) -> int:
     if missing:
         print(f"not compared: {len(recorded) - len(known)} lines of {', '.join(missing)}")
     if told:
-        print("Where that is meant: scripts/record_guards, and look at what changed in the diff.")
+        print("If you meant that: run scripts/record_guards, and read its changes in the diff.")
     return 1 if told or not now else 0
 
 

@@ -20,14 +20,14 @@ enum class mask { random, all_true };
 
 struct work {
     select_key key;
-    mask of;
+    mask pattern;
 };
 
-void fill_cond(std::vector<std::byte>& cond, mask of) {
+void fill_cond(std::vector<std::byte>& cond, mask pattern) {
     std::uint32_t state = 1;
     for (std::byte& c : cond) {
         state = state * 1664525U + 1013904223U;
-        c = static_cast<std::byte>(of == mask::all_true ? 1 : state >> 31);
+        c = static_cast<std::byte>(pattern == mask::all_true ? 1 : state >> 31);
     }
 }
 
@@ -35,7 +35,7 @@ void run(isa target, const work& w) {
     const auto count = static_cast<std::size_t>(rows * columns);
     const std::int64_t row_bytes = columns * w.key.width_bytes;
     std::vector<std::byte> cond(count), src_0(count * 16), src_1(count * 16), dst(count * 16 + 64);
-    fill_cond(cond, w.of);
+    fill_cond(cond, w.pattern);
     const auto at_line = reinterpret_cast<std::uintptr_t>(dst.data()) % 64;
     const auto stride = [row_bytes](column_class c) {
         return c == column_class::unit ? row_bytes : std::int64_t{0};
@@ -55,21 +55,22 @@ void run(isa target, const work& w) {
     guard::start_counting();
     kernel(tile);
     const long taken = guard::stop_counting();
-    const std::string name = to_string(w.key) + (w.of == mask::random ? " random" : " all-true");
+    const std::string name =
+        to_string(w.key) + (w.pattern == mask::random ? " random" : " all-true");
     std::printf("%s %s: %ld\n", std::string(to_string(target)).c_str(), name.c_str(), taken);
 }
 
 void run_all(isa target) {
     constexpr auto unit = column_class::unit, zero = column_class::zero;
     constexpr auto plain = store_policy::plain, stream = store_policy::stream;
-    for (const mask of : {mask::random, mask::all_true}) {
+    for (const mask pattern : {mask::random, mask::all_true}) {
         for (const int width : {1, 2, 4, 8, 16})
-            run(target, {{width, unit, unit, unit, plain}, of});
-        run(target, {{4, unit, zero, unit, plain}, of});
-        run(target, {{4, unit, unit, zero, plain}, of});
-        run(target, {{4, zero, unit, unit, plain}, of});
-        run(target, {{4, unit, unit, unit, stream}, of});
-        run(target, {{2, unit, unit, zero, stream}, of});
+            run(target, {{width, unit, unit, unit, plain}, pattern});
+        run(target, {{4, unit, zero, unit, plain}, pattern});
+        run(target, {{4, unit, unit, zero, plain}, pattern});
+        run(target, {{4, zero, unit, unit, plain}, pattern});
+        run(target, {{4, unit, unit, unit, stream}, pattern});
+        run(target, {{2, unit, unit, zero, stream}, pattern});
     }
 }
 

@@ -49,28 +49,28 @@ std::string plan_of(const select_desc& desc) {
 void add_plan(const select_desc& desc) {
     const std::string text = operand_text(desc.cond) + ' ' + operand_text(desc.src_0) + ' ' +
                              operand_text(desc.src_1) + " -> " + operand_text(desc.dst);
-    auto found = std::ranges::find(all_planned, text, &planned::operands);
-    if (found == all_planned.end()) found = all_planned.insert(found, {text, {}});
-    found->plans.emplace(std::to_string(8 * width_bytes(desc.dst.type)), plan_of(desc));
+    auto entry = std::ranges::find(all_planned, text, &planned::operands);
+    if (entry == all_planned.end()) entry = all_planned.insert(entry, {text, {}});
+    entry->plans.emplace(std::to_string(8 * width_bytes(desc.dst.type)), plan_of(desc));
 }
 
 // The plan with a star for the kernel's width.
 std::string of_any_width(std::string plan, const std::string& width) {
     const std::string kernel = "kernel=select_x";
-    if (const auto at = plan.find(kernel + width); at != std::string::npos)
-        plan.replace(at, kernel.size() + width.size(), kernel + '*');
+    if (const auto position = plan.find(kernel + width); position != std::string::npos)
+        plan.replace(position, kernel.size() + width.size(), kernel + '*');
     return plan;
 }
 
-void print_plans(planned what) {
-    const std::string shared = of_any_width(what.plans["32"], "32");
-    if (shared == of_any_width(what.plans["16"], "16")) {
-        std::printf("32 and 16 bits %s: %s\n", what.operands.c_str(), shared.c_str());
+void print_plans(planned entry) {
+    const std::string shared = of_any_width(entry.plans["32"], "32");
+    if (shared == of_any_width(entry.plans["16"], "16")) {
+        std::printf("32 and 16 bits %s: %s\n", entry.operands.c_str(), shared.c_str());
         return;
     }
     for (const char* width : {"32", "16"})
-        if (const std::string& plan = what.plans[width]; !plan.empty())
-            std::printf("%s bits %s: %s\n", width, what.operands.c_str(), plan.c_str());
+        if (const std::string& plan = entry.plans[width]; !plan.empty())
+            std::printf("%s bits %s: %s\n", width, entry.operands.c_str(), plan.c_str());
 }
 
 data_type type_of_width(std::size_t width) {

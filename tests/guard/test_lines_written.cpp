@@ -1,5 +1,5 @@
-// In place only the blocks of a row that change are written, counted store by store as the shipped
-// kernels run, on each instruction set.
+// A Select in place writes only the blocks of a row that change. The shipped kernels run on each
+// instruction set, and each store is counted.
 
 #include "written_lines.hpp"
 
@@ -17,16 +17,16 @@ namespace {
 TEST(written_bytes, count_all_stored_lines_even_unchanged_ones) {
     watched_buffer buffer(2 * watched_buffer::page_bytes());
     const auto bytes = static_cast<std::int64_t>(2 * watched_buffer::page_bytes());
-    auto* const at = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
-    const auto store = [at, bytes] {
-        at[0] = 0; // the current content
-        at[1] = 1;
-        at[8] = at[9]; // the second line
-        at[bytes / 8 - 1] = 1;
+    auto* const words = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
+    const auto store = [words, bytes] {
+        words[0] = 0; // the current content
+        words[1] = 1;
+        words[8] = words[9]; // the second line
+        words[bytes / 8 - 1] = 1;
     };
     EXPECT_EQ(test::written_bytes(buffer.data(), bytes, store), 3 * 64);
     EXPECT_EQ(test::written_bytes(buffer.data(), bytes, [] {}), 0);
-    at[1] = 2; // not watched any more
+    words[1] = 2; // not watched any more
 }
 
 class lines_written : public testing::TestWithParam<std::tuple<isa, int>> {};

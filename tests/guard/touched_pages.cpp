@@ -22,18 +22,18 @@ struct slot {
 std::array<slot, 8> slots;
 struct sigaction previous {};
 
-// A constant would be read before it is set, by constants of other files.
+// A function, because constants of other files use it before a constant here would be initialized.
 std::size_t page() {
     static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return bytes;
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {
-    auto* const at = static_cast<std::byte*>(info->si_addr);
+    auto* const address = static_cast<std::byte*>(info->si_addr);
     for (const slot& s : slots) {
         std::byte* const begin = s.begin.load();
-        if (!begin || at < begin || at >= begin + s.bytes) continue;
-        const std::size_t index = static_cast<std::size_t>(at - begin) / page();
+        if (!begin || address < begin || address >= begin + s.bytes) continue;
+        const std::size_t index = static_cast<std::size_t>(address - begin) / page();
         s.touched[index].store(true);
         mprotect(begin + index * page(), page(), PROT_READ | PROT_WRITE);
         return;
@@ -61,10 +61,10 @@ watched_buffer::watched_buffer(std::size_t bytes)
       touched_(std::make_unique<std::atomic<bool>[]>(pages_)) {
     static const bool installed = (install_handler(), true);
     (void)installed;
-    void* at =
+    void* memory =
         mmap(nullptr, pages_ * page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc();
-    data_ = static_cast<std::byte*>(at);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<std::byte*>(memory);
 }
 
 watched_buffer::~watched_buffer() {
@@ -72,7 +72,7 @@ watched_buffer::~watched_buffer() {
     munmap(data_, pages_ * page());
 }
 
-void watched_buffer::begin(watch what) {
+void watched_buffer::begin(watch accesses) {
     for (std::size_t i = 0; i < pages_; ++i) touched_[i] = false;
     const auto free = std::find_if(slots.begin(), slots.end(),
                                    [](const slot& s) { return s.begin.load() == nullptr; });
@@ -80,7 +80,7 @@ void watched_buffer::begin(watch what) {
     free->bytes = pages_ * page();
     free->touched = touched_.get();
     free->begin = data_;
-    mprotect(data_, free->bytes, what == watch::writes ? PROT_READ : PROT_NONE);
+    mprotect(data_, free->bytes, accesses == watch::writes ? PROT_READ : PROT_NONE);
 }
 
 std::vector<bool> watched_buffer::end() {

@@ -19,7 +19,7 @@ public:
     watched_buffer& operator=(const watched_buffer&) = delete;
 
     std::byte* data() const { return data_; }
-    void begin(watch what);
+    void begin(watch accesses);
     // Ends the watch: which pages were touched since begin.
     std::vector<bool> end();
 

@@ -31,12 +31,13 @@ greg_t& flags_of(void* context) {
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {
-    auto* const at = static_cast<std::byte*>(info->si_addr);
-    if (at < watched || at >= watched + watched_bytes) { // a real fault, which comes again
+    auto* const address = static_cast<std::byte*>(info->si_addr);
+    if (address < watched ||
+        address >= watched + watched_bytes) { // a real fault, which comes again
         sigaction(number, &fault_before, nullptr);
         return;
     }
-    const auto offset = static_cast<std::size_t>(at - watched);
+    const auto offset = static_cast<std::size_t>(address - watched);
     is_written[offset / line_bytes] = 1;
     mprotect(watched + offset / page_bytes * page_bytes, page_bytes, PROT_READ | PROT_WRITE);
     flags_of(context) |= trap_flag;

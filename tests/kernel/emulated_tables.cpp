@@ -48,15 +48,15 @@ attention_kernels with_tiles(const kernel_table& table) {
 }
 
 std::vector<kernel_table> make_tables() {
-    std::vector<kernel_table> made;
+    std::vector<kernel_table> tables;
     for (const isa target : supported_isas(native_cpu())) {
         const kernel_table& table = kernel_table_for(target);
         if (table.target != table.base) continue;
-        made.push_back(table);
-        made.back().target = isa::amx;
-        made.back().attention = with_tiles(table);
+        tables.push_back(table);
+        tables.back().target = isa::amx;
+        tables.back().attention = with_tiles(table);
     }
-    return made;
+    return tables;
 }
 
 } // namespace

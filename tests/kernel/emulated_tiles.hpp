@@ -44,9 +44,9 @@ inline float multiply_add(float a, float b, float sum) {
 
 } // namespace tile_arithmetic
 
-// Tiles in plain C++, with the order and the roundings of TDPBF16PS (Intel's manual); which NaN
-// comes of several is not the same. A tile without configure() ends the process, as the instruction
-// would. `Columns`: of b and of sums.
+// Tiles in plain C++, with the order and the roundings of TDPBF16PS (Intel's manual). If several
+// inputs are NaN, the result may be another NaN. A tile without configure() ends the process, as
+// the instruction would. `Columns`: of b and of sums.
 template <int Columns>
 class emulated_tiles {
 public:

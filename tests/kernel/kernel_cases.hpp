@@ -19,7 +19,7 @@ struct kernel_case {
         return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
     }
     // Without this, GoogleTest prints the bytes, including padding between members.
-    friend void PrintTo(const kernel_case& what, std::ostream* to) { *to << what.name(); }
+    friend void PrintTo(const kernel_case& problem, std::ostream* to) { *to << problem.name(); }
 };
 
 // Every kernel of one list, on each instruction set of this machine that has a separate one.

@@ -17,7 +17,7 @@ namespace {
 
 // A random packing job: items at random places, the scattered side against guard pages.
 struct pack_job : pack_layout {
-    pack_job(generator& random, const pack_key& of) : key(of) {
+    pack_job(generator& random, const pack_key& layout) : key(layout) {
         const std::int64_t unit = key.unit_bytes;
         transposes = key.kind == access_kind::transpose;
         item_bytes = draw_item_bytes(random);
@@ -51,9 +51,9 @@ struct pack_job : pack_layout {
         if (key.kind == access_kind::gather && one_in(random, 2)) place_windows();
     }
 
-    // One distance between items: a few elements, which vectors know, or any number of bytes, up or
-    // down. Groups then overlap, so that the last element of each is next to unreadable memory
-    // once.
+    // Spaces all items evenly, up or down: by a few elements, for which there are vector kernels,
+    // or by any number of bytes. Groups overlap, so that the last element of each is next to
+    // unreadable memory once.
     void space_items(generator& random) {
         const std::int64_t unit = key.unit_bytes;
         if (one_in(random, 2)) items = draw(random, 1, 400);
@@ -84,9 +84,9 @@ struct pack_job : pack_layout {
     void place_windows() {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;
-        for (std::int64_t at = 0; at < bytes; at += window_bytes)
+        for (std::int64_t offset = 0; offset < bytes; offset += window_bytes)
             windows.count =
-                std::max(windows.count, add_register(std::min(at, bytes - window_bytes)));
+                std::max(windows.count, add_register(std::min(offset, bytes - window_bytes)));
         if (windows.count > max_windows) {
             windows.count = 0;
             return;
@@ -107,10 +107,10 @@ struct pack_job : pack_layout {
                                *std::max_element(windows.offsets.begin(), windows.offsets.end()));
     }
 
-    // How many windows the 16 bytes of the buffer from `at` on are in.
-    std::int64_t add_register(std::int64_t at) {
+    // How many windows the 16 bytes of the buffer from `offset` on are in.
+    std::int64_t add_register(std::int64_t offset) {
         std::vector<std::int32_t> first, places;
-        for (std::int64_t b = at; b < at + window_bytes; ++b)
+        for (std::int64_t b = offset; b < offset + window_bytes; ++b)
             places.push_back(offsets[static_cast<std::size_t>(b / item_bytes)] +
                              static_cast<std::int32_t>(b % item_bytes));
         std::vector<std::int32_t> sorted = places;
@@ -146,8 +146,8 @@ struct pack_job : pack_layout {
     void expect_item(const std::byte* from, std::byte* to) const {
         const std::int64_t unit = key.unit_bytes;
         const std::int64_t step = key.kind == access_kind::splat ? unit : item_bytes;
-        for (std::int64_t at = 0; at < item_bytes; at += step)
-            std::memcpy(to + at, from, static_cast<std::size_t>(step));
+        for (std::int64_t offset = 0; offset < item_bytes; offset += step)
+            std::memcpy(to + offset, from, static_cast<std::size_t>(step));
     }
 
     pack_key key;

@@ -24,62 +24,63 @@ float odd_sum(float a, float b) {
     return std::abs(odd) < 0x1p-126 ? 0 : static_cast<float>(odd);
 }
 
-float dot(const product_case& what, std::int64_t row, std::int64_t query, std::int64_t step) {
+float dot(const product_case& problem, std::int64_t row, std::int64_t query, std::int64_t step) {
     const auto product = [&](int half) {
-        const float a = what.a.at(row, 2 * step + half), b = what.b.at(step, 2 * query + half);
+        const float a = problem.a.at(row, 2 * step + half),
+                    b = problem.b.at(step, 2 * query + half);
         return flushed(flushed(a) * flushed(b));
     };
     return odd_sum(product(0), product(1));
 }
 
 struct wanted_sum {
-    float value, size; // size: what roundings are relative to
+    float value, size; // size: roundings are relative to it
 };
 
-wanted_sum expected(const product_case& what, std::int64_t row, std::int64_t query) {
-    float sum = what.first_sum(row, query), size = 100 * 16;
-    for (std::int64_t k = 0; k < what.steps; ++k) {
-        sum = odd_sum(sum, dot(what, row, query, k));
+wanted_sum expected(const product_case& problem, std::int64_t row, std::int64_t query) {
+    float sum = problem.first_sum(row, query), size = 100 * 16;
+    for (std::int64_t k = 0; k < problem.steps; ++k) {
+        sum = odd_sum(sum, dot(problem, row, query, k));
         for (const int half : {0, 1})
-            size += std::abs(what.a.at(row, 2 * k + half) * what.b.at(k, 2 * query + half));
+            size += std::abs(problem.a.at(row, 2 * k + half) * problem.b.at(k, 2 * query + half));
     }
-    return {what.with_factor(sum, row, query), size};
+    return {problem.with_factor(sum, row, query), size};
 }
 
 // One order of additions may overflow where another does not.
-bool is_near(float found, const wanted_sum& wanted, std::int64_t steps) {
+bool is_near(float sum, const wanted_sum& wanted, std::int64_t steps) {
     if (!(wanted.size < 1e30F)) return true;
-    return std::abs(found - wanted.value) <=
+    return std::abs(sum - wanted.value) <=
            0x1p-22F * static_cast<float>(steps + 2) * wanted.size + 1e-36F;
 }
 
 void expect_product(const kernel_table& table, generator& random) {
-    product_case what(random, table.attention.panel());
+    product_case problem(random, table.attention.panel());
     std::vector<wanted_sum> wanted;
-    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
-        wanted.push_back(expected(what, row, query));
+    problem.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        wanted.push_back(expected(problem, row, query));
     });
-    panel_product product = what.product();
-    guarded_buffer by_steps(static_cast<std::size_t>(what.rows * what.steps * 4),
+    panel_product product = problem.product();
+    guarded_buffer by_steps(static_cast<std::size_t>(problem.rows * problem.steps * 4),
                             guarded_buffer::edge::back);
     if (one_in(random, 2)) { // the layout that load_pairs produces
-        for (std::int64_t row = 0; row < what.rows; ++row)
-            for (std::int64_t k = 0; k < what.steps; ++k)
-                std::memcpy(by_steps.data() + (k * what.rows + row) * 4,
+        for (std::int64_t row = 0; row < problem.rows; ++row)
+            for (std::int64_t k = 0; k < problem.steps; ++k)
+                std::memcpy(by_steps.data() + (k * problem.rows + row) * 4,
                             product.a + row * product.row_bytes + k * 4, 4);
         product.a = by_steps.data();
         product.row_bytes = 4;
-        product.step_bytes = what.rows * 4;
+        product.step_bytes = problem.rows * 4;
     }
     table.attention.multiply_key_pairs(product);
-    const bool is_in_order = what.steps % 2 == 0 || !what.has_factor;
+    const bool is_in_order = problem.steps % 2 == 0 || !problem.has_factor;
     const bool is_exact = table.target != isa::avx512 && is_in_order;
     std::size_t i = 0;
-    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
+    problem.for_each_sum([&](std::int64_t row, std::int64_t query) {
         const wanted_sum& sum = wanted[i++];
-        const float found = what.sum(row, query);
-        ASSERT_TRUE(is_exact ? is_same(found, sum.value) : is_near(found, sum, what.steps))
-            << found << ", expected " << sum.value << ": " << what.text(row, query)
+        const float actual = problem.sum(row, query);
+        ASSERT_TRUE(is_exact ? is_same(actual, sum.value) : is_near(actual, sum, problem.steps))
+            << actual << ", expected " << sum.value << ": " << problem.text(row, query)
             << ", step bytes " << product.step_bytes;
     });
 }

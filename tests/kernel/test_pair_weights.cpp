@@ -26,12 +26,12 @@ struct weighed_panel {
     void run() {
         std::ranges::fill(maximum, 0.0F);
         std::ranges::fill(sum, 0.0F);
-        panel_scores given;
-        given.scores = scores.data();
-        given.keys = keys;
-        given.queries = panel;
-        given.in_pairs = true;
-        kernels.softmax_update(given, {maximum.data(), sum.data(), nullptr}, factor.data());
+        panel_scores original;
+        original.scores = scores.data();
+        original.keys = keys;
+        original.queries = panel;
+        original.in_pairs = true;
+        kernels.softmax_update(original, {maximum.data(), sum.data(), nullptr}, factor.data());
     }
     float weight(std::int64_t key, std::int64_t query) const {
         const auto pair =
@@ -57,18 +57,18 @@ void expect_weights(const attention_kernels& kernels) {
     const std::uint32_t step = std::getenv("MASKWISE_EXHAUSTIVE") != nullptr ? 1 : 509;
     const std::uint32_t last = std::bit_cast<std::uint32_t>(104.0F);
     weighed_panel tested(kernels);
-    std::vector<float> given(tested.scores.size());
+    std::vector<float> original(tested.scores.size());
     for (std::uint32_t bits = 0; bits <= last;) {
-        for (float& score : given) {
+        for (float& score : original) {
             score = -std::bit_cast<float>(std::min(bits, last));
             bits += step;
         }
-        tested.scores = given;
+        tested.scores = original;
         tested.run();
         std::vector<double> sums(static_cast<std::size_t>(tested.panel));
         for (std::int64_t key = 0; key < keys; ++key)
             for (std::int64_t q = 0; q < tested.panel; ++q) {
-                const float score = given[static_cast<std::size_t>(key * tested.panel + q)];
+                const float score = original[static_cast<std::size_t>(key * tested.panel + q)];
                 const double wanted = std::exp(static_cast<double>(score));
                 sums[static_cast<std::size_t>(q)] += wanted;
                 ASSERT_TRUE(is_rounded(tested.weight(key, q), wanted))

@@ -88,8 +88,8 @@ void expect_joined_sums(const attention_kernels& kernels, std::int64_t first, st
     kernels.accumulate_sums(into.state().values, sums.state().values,
                             has_factor ? factor.data() : nullptr, first, last, columns);
     for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-        const float own = 3 + (has_factor ? static_cast<float>(query_of(i)) : 0);
-        ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)], is_own(i) ? own : 1) << i;
+        const float weight = 3 + (has_factor ? static_cast<float>(query_of(i)) : 0);
+        ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)], is_own(i) ? weight : 1) << i;
     }
 }
 

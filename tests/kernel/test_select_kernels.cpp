@@ -100,11 +100,11 @@ private:
 
 // 0 to a little above two vectors of bytes, then around block sizes.
 std::vector<std::size_t> sizes() {
-    std::vector<std::size_t> found;
-    for (std::size_t n = 1; n <= 70; ++n) found.push_back(n);
+    std::vector<std::size_t> counts;
+    for (std::size_t n = 1; n <= 70; ++n) counts.push_back(n);
     for (const std::size_t n : {95U, 127U, 128U, 129U, 255U, 256U, 257U, 300U, 511U, 600U, 1100U})
-        found.push_back(n);
-    return found;
+        counts.push_back(n);
+    return counts;
 }
 
 class select_kernels : public ::testing::TestWithParam<kernel_case<select_kernel>> {};
@@ -155,8 +155,8 @@ TEST_P(pick_kernels, read_selected_elements_in_place) {
             std::vector<std::int32_t> offsets;
             std::vector<std::byte> expected(width * n);
             for (std::size_t c = 0; c < n; ++c) {
-                const auto own = cond.row(r)[cond_class == column_class::unit ? c : 0];
-                const std::size_t side = own != std::byte{0} ? 0 : 1;
+                const auto choice = cond.row(r)[cond_class == column_class::unit ? c : 0];
+                const std::size_t side = choice != std::byte{0} ? 0 : 1;
                 const auto place =
                     width * static_cast<std::size_t>(draw(random, 0, static_cast<int>(places) - 1));
                 const auto beyond = static_cast<std::int32_t>(rows * width * places);

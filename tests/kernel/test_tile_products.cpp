@@ -97,35 +97,36 @@ std::vector<const kernel_table*> tile_tables() {
 }
 
 // By tiles: the sum of each half of 16 pairs, then of both halves, then with the old sum.
-float half(const product_case& what, std::int64_t row, std::int64_t query, std::int64_t first,
+float half(const product_case& problem, std::int64_t row, std::int64_t query, std::int64_t first,
            int odd) {
     float sum = 0;
-    for (std::int64_t k = first; k < std::min(what.steps, first + 16); ++k)
-        sum = flushed(std::fma(flushed(what.a.at(row, 2 * k + odd)),
-                               flushed(what.b.at(k, 2 * query + odd)), sum));
+    for (std::int64_t k = first; k < std::min(problem.steps, first + 16); ++k)
+        sum = flushed(std::fma(flushed(problem.a.at(row, 2 * k + odd)),
+                               flushed(problem.b.at(k, 2 * query + odd)), sum));
     return sum;
 }
 
-float expected(const product_case& what, std::int64_t row, std::int64_t query) {
-    float sum = what.has_factor ? what.with_factor(0, row, query) : what.first_sum(row, query);
-    for (std::int64_t k = 0; k < what.steps; k += 16)
+float expected(const product_case& problem, std::int64_t row, std::int64_t query) {
+    float sum =
+        problem.has_factor ? problem.with_factor(0, row, query) : problem.first_sum(row, query);
+    for (std::int64_t k = 0; k < problem.steps; k += 16)
         sum = flushed(flushed(sum) +
-                      flushed(half(what, row, query, k, 0) + half(what, row, query, k, 1)));
+                      flushed(half(problem, row, query, k, 0) + half(problem, row, query, k, 1)));
     return sum;
 }
 
 void expect_product(const attention_kernels& kernels, generator& random) {
-    const product_case what(random, kernels.panel());
+    const product_case problem(random, kernels.panel());
     std::vector<float> wanted;
-    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
-        wanted.push_back(expected(what, row, query));
+    problem.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        wanted.push_back(expected(problem, row, query));
     });
     kernels.begin_products();
-    kernels.multiply_key_pairs(what.product());
+    kernels.multiply_key_pairs(problem.product());
     kernels.end_products();
     std::size_t i = 0;
-    what.for_each_sum([&](std::int64_t row, std::int64_t query) {
-        ASSERT_PRED2(is_same, what.sum(row, query), wanted[i++]) << what.text(row, query);
+    problem.for_each_sum([&](std::int64_t row, std::int64_t query) {
+        ASSERT_PRED2(is_same, problem.sum(row, query), wanted[i++]) << problem.text(row, query);
     });
 }
 
@@ -172,17 +173,17 @@ TEST(pairs_of_rows, are_where_load_pairs_says) {
             const bf16_matrix from(random, rows, columns, draw(random, 0, 9));
             const guarded_buffer to(static_cast<std::size_t>((rows + 1) / 2 * columns * 4),
                                     guarded_buffer::edge::back);
-            const strided_matrix made = table->attention.load_pairs(
+            const strided_matrix packed = table->attention.load_pairs(
                 {from.memory.data(), elem_type::bf16, from.row_bytes, 2}, rows, columns, i % 2 == 0,
                 reinterpret_cast<float*>(to.data()));
             for (std::int64_t r = 0; r < (rows + 1) / 2 * 2; ++r)
                 for (std::int64_t c = 0; c < columns; ++c) {
-                    std::uint16_t found;
-                    std::memcpy(&found,
-                                made.first + r / 2 * made.row_bytes + c * made.column_bytes +
+                    std::uint16_t bits;
+                    std::memcpy(&bits,
+                                packed.first + r / 2 * packed.row_bytes + c * packed.column_bytes +
                                     r % 2 * 2,
-                                sizeof found);
-                    ASSERT_EQ(found, r < rows ? bf16(from.at(r, c)) : 0)
+                                sizeof bits);
+                    ASSERT_EQ(bits, r < rows ? bf16(from.at(r, c)) : 0)
                         << to_string(table->target) << ' ' << to_string(table->base) << ' ' << r
                         << ' ' << c << " of " << rows << 'x' << columns;
                 }

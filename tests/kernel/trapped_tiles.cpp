@@ -14,7 +14,7 @@ namespace {
 
 struct tile {
     std::size_t rows, row_bytes;
-    std::uint8_t at[16][64];
+    std::uint8_t bytes[16][64];
 };
 
 tile tiles[8];
@@ -22,8 +22,8 @@ bool configured;
 std::int64_t product_count;
 struct sigaction before;
 
-[[noreturn]] void refuse(const char* what) {
-    std::fprintf(stderr, "tiles: %s\n", what);
+[[noreturn]] void refuse(const char* message) {
+    std::fprintf(stderr, "tiles: %s\n", message);
     std::abort();
 }
 
@@ -45,48 +45,48 @@ std::int64_t value_of(const ucontext_t& context, unsigned number) {
 }
 
 template <class T>
-std::int64_t signed_at(const std::uint8_t* at) {
+std::int64_t signed_at(const std::uint8_t* bytes) {
     T value;
-    std::memcpy(&value, at, sizeof value);
+    std::memcpy(&value, bytes, sizeof value);
     return value;
 }
 
-void decode_memory(const std::uint8_t* code, const ucontext_t& context, instruction& made) {
+void decode_memory(const std::uint8_t* code, const ucontext_t& context, instruction& result) {
     const unsigned mode = code[4] >> 6, high_base = code[1] & 0x20 ? 0 : 8;
     const bool has_sib = (code[4] & 7) == 4;
     std::int64_t address = 0;
-    made.bytes = has_sib ? 6 : 5;
+    result.bytes = has_sib ? 6 : 5;
     const unsigned base = has_sib ? code[5] & 7 : code[4] & 7;
     const bool is_far = mode == 2 || (mode == 0 && base == 5);
     if (mode != 0 || base != 5) address = value_of(context, base + high_base);
     if (has_sib) {
         const unsigned index = (code[5] >> 3 & 7U) + (code[1] & 0x40 ? 0 : 8);
-        made.has_index = index != 4;
-        if (made.has_index) made.stride = value_of(context, index) << (code[5] >> 6);
+        result.has_index = index != 4;
+        if (result.has_index) result.stride = value_of(context, index) << (code[5] >> 6);
     }
-    if (mode == 1) address += signed_at<std::int8_t>(code + made.bytes);
-    if (is_far) address += signed_at<std::int32_t>(code + made.bytes);
-    made.bytes += is_far ? 4 : mode;
+    if (mode == 1) address += signed_at<std::int8_t>(code + result.bytes);
+    if (is_far) address += signed_at<std::int32_t>(code + result.bytes);
+    result.bytes += is_far ? 4 : mode;
     if (!has_sib && mode == 0 && base == 5) // after the instruction
-        address += context.uc_mcontext.gregs[REG_RIP] + static_cast<std::int64_t>(made.bytes);
-    made.address = reinterpret_cast<std::uint8_t*>(address);
+        address += context.uc_mcontext.gregs[REG_RIP] + static_cast<std::int64_t>(result.bytes);
+    result.address = reinterpret_cast<std::uint8_t*>(address);
 }
 
 instruction decode(const std::uint8_t* code, const ucontext_t& context) {
     const bool is_ours = code[0] == 0xC4 && (code[1] & 0x1F) == 2 && (code[2] & 0x84) == 0;
     if (!is_ours) refuse("another illegal instruction");
-    instruction made{code[3],
-                     code[2] & 3U,
-                     code[4] >> 3 & 7U,
-                     code[4] & 7U,
-                     ~unsigned{code[2]} >> 3 & 7U,
-                     code[4] < 0xC0,
-                     false,
-                     nullptr,
-                     0,
-                     5};
-    if (made.has_memory) decode_memory(code, context, made);
-    return made;
+    instruction result{code[3],
+                       code[2] & 3U,
+                       code[4] >> 3 & 7U,
+                       code[4] & 7U,
+                       ~unsigned{code[2]} >> 3 & 7U,
+                       code[4] < 0xC0,
+                       false,
+                       nullptr,
+                       0,
+                       5};
+    if (result.has_memory) decode_memory(code, context, result);
+    return result;
 }
 
 void configure(const std::uint8_t* from) {
@@ -109,8 +109,8 @@ float flushed(float value) {
     return std::abs(value) < 0x1p-126F ? 0 : value;
 }
 
-float bf16_at(const std::uint8_t* at) {
-    const std::uint32_t bits = static_cast<std::uint32_t>(at[0] | at[1] << 8) << 16;
+float bf16_at(const std::uint8_t* bytes) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(bytes[0] | bytes[1] << 8) << 16;
     float value;
     std::memcpy(&value, &bits, sizeof value);
     return flushed(value);
@@ -120,7 +120,7 @@ float dot(const std::uint8_t* row, const tile& b, std::size_t column, std::size_
     float sum = 0;
     for (std::size_t k = 0; k < b.rows; ++k)
         sum = flushed(std::fma(bf16_at(row + 4 * k + 2 * half),
-                               bf16_at(b.at[k] + 4 * column + 2 * half), sum));
+                               bf16_at(b.bytes[k] + 4 * column + 2 * half), sum));
     return sum;
 }
 
@@ -131,37 +131,38 @@ void multiply(tile& c, const tile& a, const tile& b) {
     for (std::size_t r = 0; r < c.rows; ++r)
         for (std::size_t n = 0; n < c.row_bytes / 4; ++n) {
             float sum;
-            std::memcpy(&sum, c.at[r] + 4 * n, sizeof sum);
-            sum = flushed(flushed(sum) + flushed(dot(a.at[r], b, n, 0) + dot(a.at[r], b, n, 1)));
-            std::memcpy(c.at[r] + 4 * n, &sum, sizeof sum);
+            std::memcpy(&sum, c.bytes[r] + 4 * n, sizeof sum);
+            sum = flushed(flushed(sum) +
+                          flushed(dot(a.bytes[r], b, n, 0) + dot(a.bytes[r], b, n, 1)));
+            std::memcpy(c.bytes[r] + 4 * n, &sum, sizeof sum);
         }
     ++product_count;
 }
 
-void move(const instruction& what, bool loads) {
-    tile& own = tiles[what.reg];
-    for (std::size_t r = 0; r < own.rows; ++r) {
-        std::uint8_t* const row = what.address + static_cast<std::int64_t>(r) * what.stride;
+void move(const instruction& inst, bool loads) {
+    tile& operand = tiles[inst.reg];
+    for (std::size_t r = 0; r < operand.rows; ++r) {
+        std::uint8_t* const row = inst.address + static_cast<std::int64_t>(r) * inst.stride;
         if (loads)
-            std::memcpy(own.at[r], row, own.row_bytes);
+            std::memcpy(operand.bytes[r], row, operand.row_bytes);
         else
-            std::memcpy(row, own.at[r], own.row_bytes);
+            std::memcpy(row, operand.bytes[r], operand.row_bytes);
     }
 }
 
-void run(const instruction& what) {
+void run(const instruction& inst) {
     constexpr unsigned none = 0, f3 = 2, f2 = 3;
-    const bool sets_up = what.opcode == 0x49 && what.prefix == none && what.reg == 0;
-    if (sets_up && what.has_memory) return configure(what.address);
+    const bool sets_up = inst.opcode == 0x49 && inst.prefix == none && inst.reg == 0;
+    if (sets_up && inst.has_memory) return configure(inst.address);
     if (!configured && !sets_up) refuse("not configured");
-    if (sets_up && what.rm == 0)
+    if (sets_up && inst.rm == 0)
         configured = false;
-    else if (what.opcode == 0x49 && what.prefix == f2 && !what.has_memory && what.rm == 0)
-        std::memset(tiles[what.reg].at, 0, sizeof tiles[what.reg].at);
-    else if (what.opcode == 0x4B && (what.prefix == f2 || what.prefix == f3) && what.has_index)
-        move(what, what.prefix == f2);
-    else if (what.opcode == 0x5C && what.prefix == f3 && !what.has_memory)
-        multiply(tiles[what.reg], tiles[what.rm], tiles[what.third]);
+    else if (inst.opcode == 0x49 && inst.prefix == f2 && !inst.has_memory && inst.rm == 0)
+        std::memset(tiles[inst.reg].bytes, 0, sizeof tiles[inst.reg].bytes);
+    else if (inst.opcode == 0x4B && (inst.prefix == f2 || inst.prefix == f3) && inst.has_index)
+        move(inst, inst.prefix == f2);
+    else if (inst.opcode == 0x5C && inst.prefix == f3 && !inst.has_memory)
+        multiply(tiles[inst.reg], tiles[inst.rm], tiles[inst.third]);
     else
         refuse("an unknown instruction");
 }
@@ -169,9 +170,9 @@ void run(const instruction& what) {
 void trap(int, siginfo_t*, void* context) {
     auto& state = *static_cast<ucontext_t*>(context);
     auto& next = state.uc_mcontext.gregs[REG_RIP];
-    const instruction what = decode(reinterpret_cast<const std::uint8_t*>(next), state);
-    run(what);
-    next += static_cast<greg_t>(what.bytes);
+    const instruction inst = decode(reinterpret_cast<const std::uint8_t*>(next), state);
+    run(inst);
+    next += static_cast<greg_t>(inst.bytes);
 }
 
 } // namespace

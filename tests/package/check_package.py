@@ -105,7 +105,7 @@ def install(build: Path, prefix: Path) -> None:
 
 
 def openvino_package() -> list[Path]:
-    """What the build includes if scripts/setup --python has run."""
+    """OpenVINO's CMake package, which the build uses if scripts/setup --python has run."""
     pattern = ".deps/python/lib/python3*/site-packages/openvino/cmake"
     return list(ROOT.glob(pattern))
 

@@ -45,7 +45,7 @@ def check(names: dict[str, Any]) -> None:
 
 
 def check_every_caller(dtype: torch.dtype) -> None:
-    """The pages have installed Maskwise: large enough, this is its."""
+    """The pages have installed Maskwise, which must run this call: it is large enough."""
     q = torch.randn(1, 4, 512, 64).to(dtype)
     answer = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
     assert answer.dtype == dtype

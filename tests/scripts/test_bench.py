@@ -1,4 +1,4 @@
-"""The benchmark's cases are what their names say, and its file keeps what was measured."""
+"""The benchmark's cases fit their names, and its file keeps the measured values."""
 
 import os
 import sys
@@ -65,7 +65,7 @@ def test_above_the_limit_counts_when_it_is_so_twice_in_three() -> None:
     assert "1.30, 0.90, 1.20" in line(1.3, 0.9, 1.2).measured
     assert targets.limit_line([]).holds is None
     both = [rows_of(row_of("numpy", 3.0)), rows_of()]
-    assert targets.limit_line(both).of == "3 measured, 0 refused, 0 wrong, 1 skipped"
+    assert targets.limit_line(both).counts == "3 measured, 0 refused, 0 wrong, 1 skipped"
 
 
 def notes(copy: float = 1.0, memory: int = 0) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def measured(ratios: list[float], case: str = "any") -> Measured:
 @pytest.mark.parametrize(
     ("ratios", "verdict"),
     [
-        ([0.97] * 6, "MISSED"),  # always by 3 %: no noise excuses it
+        ([0.97] * 6, "MISSED"),  # always 3 % slower: no noise excuses that
         (BELOW, "MISSED"),
         ([*BELOW[:5], 1.01], "holds"),
         ([*BELOW, 0.98, 0.99, 1.01], "MISSED"),  # one good pair of nine

@@ -1,4 +1,4 @@
-"""The driver suite measures a slower case again with fresh processes, and names what is lost."""
+"""The driver suite measures a slower case again with fresh processes, and names the lost cases."""
 
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,8 @@ def test_a_build_names_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     inputs = tmp_path / "source/tests/benchdnn/inputs/graph"
     inputs.mkdir(parents=True)
     (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}/source\n")
-    for given in (tmp_path, tmp_path / "source"):
-        monkeypatch.setenv("MASKWISE_ONEDNN_SOURCE", str(given))
+    for folder in (tmp_path, tmp_path / "source"):
+        monkeypatch.setenv("MASKWISE_ONEDNN_SOURCE", str(folder))
         assert driver.source_inputs() == inputs
     monkeypatch.setenv("MASKWISE_ONEDNN_SOURCE", str(inputs))
     with pytest.raises(SystemExit):

@@ -18,8 +18,8 @@ def test_a_page_whose_tests_exist_passes(tmp_path: Path) -> None:
 
 
 def test_a_test_that_does_not_exist(tmp_path: Path) -> None:
-    found = faults(tmp_path, "| a | b | `suite.one` `suite.two` |\n")
-    assert found == ["page.md:3: no test suite.two"]
+    lines = faults(tmp_path, "| a | b | `suite.one` `suite.two` |\n")
+    assert lines == ["page.md:3: no test suite.two"]
 
 
 def test_a_row_without_a_test(tmp_path: Path) -> None:

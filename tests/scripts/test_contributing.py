@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def skeleton() -> str:
     section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a host")[2]
-    found = re.search(r"```cpp\n(.*?)```", section, re.DOTALL)
-    assert found is not None, "CONTRIBUTING.md has no skeleton of a host"
-    return found[1]
+    match = re.search(r"```cpp\n(.*?)```", section, re.DOTALL)
+    assert match is not None, "CONTRIBUTING.md has no skeleton of a host"
+    return match[1]
 
 
 def compile_text(text: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Which lines are counted, and how they are reported."""
+"""The lines that coverage counts, and its report."""
 
 import coverage
 import pytest

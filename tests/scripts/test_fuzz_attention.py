@@ -1,4 +1,5 @@
-"""The faults of random attention graphs that oneDNN's own faults excuse, and those they do not."""
+"""A fault of the plugin on a random attention graph is excused only by the same fault of oneDNN
+alone."""
 
 import sys
 from pathlib import Path

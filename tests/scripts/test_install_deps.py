@@ -83,12 +83,12 @@ def fetched(folder: Path, *versions: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("versions", "found"), [(["3.7.2+ds-2"], r"3\.7\.2"), (["2.10"], r"2\.10"), ([], "0")]
+    ("versions", "version"), [(["3.7.2+ds-2"], r"3\.7\.2"), (["2.10"], r"2\.10"), ([], "0")]
 )
 def test_a_version_that_is_too_old_is_named(
-    tmp_path: Path, versions: list[str], found: str
+    tmp_path: Path, versions: list[str], version: str
 ) -> None:
-    with pytest.raises(Failure, match=rf"libdnnl-dev 3\.8 or newer, the mirror has {found}"):
+    with pytest.raises(Failure, match=rf"libdnnl-dev 3\.8 or newer, the mirror has {version}"):
         install_deps.check_versions(fetched(tmp_path, *versions), pins(MOVING))
 
 

@@ -1,4 +1,4 @@
-"""Which faults are planted where, and when a fault counts as noticed."""
+"""The faults that scripts/mutate plants, and the runs that count as noticing one."""
 
 import re
 from pathlib import Path

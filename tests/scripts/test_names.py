@@ -15,21 +15,23 @@ pytestmark = pytest.mark.skipif(not HEADERS.is_dir(), reason="oneDNN 3.13 is not
 
 def enumerators(header: str, prefix: str, enumeration: str) -> dict[int, str]:
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", (HEADERS / header).read_text(), flags=re.S)
-    found = re.search(rf"typedef enum \{{([^}}]*)\}} {enumeration};", text)
-    assert found, enumeration
+    match = re.search(rf"typedef enum \{{([^}}]*)\}} {enumeration};", text)
+    assert match, enumeration
     names: dict[int, str] = {}
-    for entry in found[1].split(","):
+    for entry in match[1].split(","):
         name, _, number = entry.strip().partition("=")
         if name:
-            at = int(number, 0) if number else max(names, default=-1) + 1
-            names[at] = name.strip()
-    return {at: name.removeprefix(prefix) for at, name in names.items() if not name.endswith(ENDS)}
+            value = int(number, 0) if number else max(names, default=-1) + 1
+            names[value] = name.strip()
+    return {
+        value: name.removeprefix(prefix) for value, name in names.items() if not name.endswith(ENDS)
+    }
 
 
 def listed(array: str) -> dict[int, str]:
-    found = re.search(rf" {array}\[\] = \{{(.*?)\}};", NAMES, re.S)
-    assert found, array
-    names = dict(enumerate(re.findall(r'"(\w+)"', found[1])))
+    match = re.search(rf" {array}\[\] = \{{(.*?)\}};", NAMES, re.S)
+    assert match, array
+    names = dict(enumerate(re.findall(r'"(\w+)"', match[1])))
     return {number: name for number, name in names.items() if name != "undef"}
 
 

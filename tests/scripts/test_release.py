@@ -42,8 +42,8 @@ def test_release_lists_what_is_in_the_folder(
         *(name for name, *_ in release.INSIDE),
     }
     assert all(one["versionInfo"] for one in said["packages"])
-    found = {one["fileName"][2:]: one["checksums"][0]["checksumValue"] for one in said["files"]}
-    assert found == sums
+    checksums = {one["fileName"][2:]: one["checksums"][0]["checksumValue"] for one in said["files"]}
+    assert checksums == sums
 
 
 def test_release_wants_the_version_in_the_changelog(

@@ -146,10 +146,10 @@ def test_unittest_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(SystemExit) as ended:
         unittest_report.main(argv=["program", "Example"])
     assert ended.value.code == 1
-    found = {case.name.rpartition(".")[2]: case for case in read_report(tmp_path / "new")}
-    assert {name: case.state for name, case in found.items()} == {
+    cases = {case.name.rpartition(".")[2]: case for case in read_report(tmp_path / "new")}
+    assert {name: case.state for name, case in cases.items()} == {
         "test_passes": "passed",
         "test_skips": "skipped",
         "test_fails_in_two_parts": "failed",
     }
-    assert found["test_skips"].reason == "a reason & another"
+    assert cases["test_skips"].reason == "a reason & another"

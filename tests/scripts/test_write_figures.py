@@ -38,9 +38,9 @@ def put_result(root: Path, name: str, commit: str, cpu_class: str = CLASS, **oth
 
 
 def put_pictures(root: Path) -> None:
-    for path, (of, _) in PICTURES.items():
+    for path, (table, _) in PICTURES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(sign("<svg>\n", of, root))
+        (root / path).write_text(sign("<svg>\n", table, root))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("path", PICTURES)
 def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = PICTURES[path][0]
-    of = table.name
+    table_name = table.name
     fault = f"{path}: not what scripts/draw_picture.py draws"
     drawn = (root / path).read_text()
     (root / path).write_text(drawn.replace("<svg>", "<svg >"))  # edited by hand
@@ -116,12 +116,13 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / path).write_text(drawn)
     assert write(root, check=True) == 0
-    put_result(root, of, git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
+    put_result(root, table_name, git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
-    (root / f"docs/figures/{CLASS}/{of}.json").unlink()
+    (root / f"docs/figures/{CLASS}/{table_name}.json").unlink()
     assert write(root, check=True) == 1
     assert (
-        f"{path}: {table.documents[0]}: no results for the table '{of}'" in capsys.readouterr().out
+        f"{path}: {table.documents[0]}: no results for the table '{table_name}'"
+        in capsys.readouterr().out
     )
 
 

@@ -64,7 +64,7 @@ void operator delete(void* address, std::size_t) noexcept {
     release(address);
 }
 
-// The same as libstdc++'s, which a sanitizer would replace by its own.
+// Defined as in libstdc++, because a sanitizer would replace that one.
 void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }

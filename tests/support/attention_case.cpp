@@ -25,7 +25,7 @@ dims to_dims(const std::vector<std::int64_t>& values) {
 }
 
 grid grid_of(const attention_tensor& tensor) {
-    return {tensor.at.extents, tensor.values};
+    return {tensor.elements.extents, tensor.values};
 }
 
 // For grouped queries, heads that share one head of b get a separate dimension.
@@ -45,8 +45,8 @@ grid multiply_heads(const attention_case& problem, grid a, grid b, bool transpos
 
 extent_list extents_of_scores(const attention_case& problem) {
     extent_list extents = problem.outer();
-    extents.push_back(problem.query.at.extents.end()[-2]);
-    extents.push_back(problem.key.at.extents.end()[-2]);
+    extents.push_back(problem.query.elements.extents.end()[-2]);
+    extents.push_back(problem.key.elements.extents.end()[-2]);
     return extents;
 }
 
@@ -97,7 +97,7 @@ struct attention_scores {
 
 attention_scores scores_of(const attention_case& problem) {
     const attention_desc& desc = problem.desc;
-    const auto depth = static_cast<double>(problem.key.at.extents.back());
+    const auto depth = static_cast<double>(problem.key.elements.extents.back());
     const double scale = depth == 0 ? 1 : desc.scale ? *desc.scale : 1 / std::sqrt(depth);
     const grid nothing = combine(kept_places(problem), {{}, {0}}, std::multiplies<>());
     const auto whole = [&](const grid& part) {
@@ -137,7 +137,7 @@ attention_scores scores_of(const attention_case& problem) {
 // One sink for each row of all heads.
 std::vector<double> sinks_of_rows(const attention_case& problem) {
     extent_list extents = problem.outer();
-    extents.push_back(problem.query.at.extents.end()[-2]);
+    extents.push_back(problem.query.elements.extents.end()[-2]);
     const grid nothing{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)))};
     grid sinks = grid_of(problem.sinks);
     sinks.extents.push_back(1);
@@ -158,7 +158,7 @@ double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_
 double score_error(const attention_case& problem, std::span<const double> sizes) {
     double largest = 0;
     for (const double size : sizes) largest = std::max(largest, size);
-    const auto depth = static_cast<double>(problem.key.at.extents.back());
+    const auto depth = static_cast<double>(problem.key.elements.extents.back());
     // Equal weights added one by one, as in a tile, are all rounded in the same direction.
     const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
     return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
@@ -168,20 +168,20 @@ double score_error(const attention_case& problem, std::span<const double> sizes)
 
 tensor_desc attention_tensor::desc() const {
     if (!exists()) return {};
-    return {type, to_dims(at.extents), to_dims(at.strides_bytes)};
+    return {type, to_dims(elements.extents), to_dims(elements.strides_bytes)};
 }
 
 void attention_tensor::fill(const std::vector<double>& wanted) {
     // A boolean may be any byte.
     const element written = type == data_type::boolean ? element::u8 : element_of(type);
     auto next = wanted.begin();
-    for_each_element(at, [&](std::byte* to) { store(to, written, *next++); });
+    for_each_element(elements, [&](std::byte* to) { store(to, written, *next++); });
     values = read();
 }
 
 std::vector<double> attention_tensor::read() const {
     std::vector<double> all;
-    for_each_element(at,
+    for_each_element(elements,
                      [&](const std::byte* from) { all.push_back(load(from, element_of(type))); });
     return all;
 }
@@ -198,17 +198,18 @@ void attention_case::describe() {
 }
 
 attention_operands attention_case::operands() const {
-    return {query.at.data,      key.at.data,   value.at.data,
-            cond.at.data,       bias.at.data,  dst.at.data,
-            statistics.at.data, sinks.at.data, rules ? &*rules : nullptr};
+    return {query.elements.data,      key.elements.data,   value.elements.data,
+            cond.elements.data,       bias.elements.data,  dst.elements.data,
+            statistics.elements.data, sinks.elements.data, rules ? &*rules : nullptr};
 }
 
 rule_shape attention_case::shape() const {
-    return {outer().empty() ? 1 : outer()[0], query.at.extents.end()[-2], key.at.extents.end()[-2]};
+    return {outer().empty() ? 1 : outer()[0], query.elements.extents.end()[-2],
+            key.elements.extents.end()[-2]};
 }
 
 extent_list attention_case::outer() const {
-    return {dst.at.extents.begin(), dst.at.extents.end() - 2};
+    return {dst.elements.extents.begin(), dst.elements.extents.end() - 2};
 }
 
 wanted_attention expected(const attention_case& problem) {
@@ -277,8 +278,8 @@ output_memory copy_outputs(const attention_case& problem) {
 bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> before) {
     if (!tensor.exists()) return true;
     const auto width = static_cast<std::size_t>(width_bytes(element_of(tensor.type)));
-    for_each_element(tensor.at, [&](const std::byte* at) {
-        std::memcpy(before.data() + (at - tensor.memory.data()), at, width);
+    for_each_element(tensor.elements, [&](const std::byte* element) {
+        std::memcpy(before.data() + (element - tensor.memory.data()), element, width);
     });
     return tensor.memory.intact() && std::ranges::equal(before, tensor.memory.bytes());
 }

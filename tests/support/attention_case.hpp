@@ -34,7 +34,7 @@ constexpr element element_of(data_type type) {
 // A tensor in memory between guards, and its elements as numbers, row-major.
 struct attention_tensor {
     data_type type = data_type::undef;
-    view at;
+    view elements;
     guarded_buffer memory;
     std::vector<double> values; // of an input
 
@@ -63,9 +63,9 @@ struct wanted_attention {
 };
 
 // The definition, in double precision.
-wanted_attention expected(const attention_case& what);
+wanted_attention expected(const attention_case& problem);
 // Whether any row of any head keeps each key, by the rules, and optionally by cond.
-std::vector<bool> kept_keys(const attention_case& what, bool by_cond);
+std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
 // any: permuted, backward and with gaps. repeated: also with strides of 0, for inputs. turned:
 // dense with the last two dimensions transposed.
@@ -83,9 +83,9 @@ attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed);
 
 // Adds a dense bias, or a dense cond, to the case.
-void set_bias(attention_case& what, data_type type, const extent_list& extents,
+void set_bias(attention_case& problem, data_type type, const extent_list& extents,
               const std::vector<double>& bias);
-void set_cond(attention_case& what, const extent_list& extents, const std::vector<double>& keep);
+void set_cond(attention_case& problem, const extent_list& extents, const std::vector<double>& keep);
 
 std::vector<std::byte> copy_memory(const attention_tensor& tensor);
 // Whether only the tensor's elements changed: `before` with the current elements must equal the
@@ -93,7 +93,7 @@ std::vector<std::byte> copy_memory(const attention_tensor& tensor);
 bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> before);
 
 using input_memory = std::vector<std::vector<std::byte>>;
-input_memory copy_inputs(const attention_case& what);
+input_memory copy_inputs(const attention_case& problem);
 
 // Compares dst and statistics with the expected values. Checks that memory between and around their
 // elements is unchanged.
@@ -101,11 +101,11 @@ struct output_memory {
     std::vector<std::byte> dst, statistics;
     friend bool operator==(const output_memory&, const output_memory&) = default;
 };
-output_memory copy_outputs(const attention_case& what);
+output_memory copy_outputs(const attention_case& problem);
 // Empty if all is right.
-std::string compare(const attention_case& what, const wanted_attention& wanted,
+std::string compare(const attention_case& problem, const wanted_attention& wanted,
                     output_memory before);
 
-std::string to_string(const attention_case& what);
+std::string to_string(const attention_case& problem);
 
 } // namespace maskwise::test

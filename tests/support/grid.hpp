@@ -23,26 +23,26 @@ struct grid {
 // Applies value(x, y) to the elements of both, which broadcast.
 template <typename Value>
 grid combine(const grid& a, const grid& b, const Value& value) {
-    grid made{broadcast({a.extents, b.extents}).value(), {}};
-    made.values.reserve(static_cast<std::size_t>(count_of(made.extents)));
-    walk<2>(made.extents,
-            {broadcast_strides(a.extents, a.strides(), made.extents),
-             broadcast_strides(b.extents, b.strides(), made.extents)},
-            [&](const auto& at) {
-                made.values.push_back(value(a.values[static_cast<std::size_t>(at[0])],
-                                            b.values[static_cast<std::size_t>(at[1])]));
+    grid result{broadcast({a.extents, b.extents}).value(), {}};
+    result.values.reserve(static_cast<std::size_t>(count_of(result.extents)));
+    walk<2>(result.extents,
+            {broadcast_strides(a.extents, a.strides(), result.extents),
+             broadcast_strides(b.extents, b.strides(), result.extents)},
+            [&](const auto& offsets) {
+                result.values.push_back(value(a.values[static_cast<std::size_t>(offsets[0])],
+                                              b.values[static_cast<std::size_t>(offsets[1])]));
             });
-    return made;
+    return result;
 }
 
 // Calls visit(first element, step) for each line along the axis, in row-major order.
 template <typename Visit>
-void for_each_line(const grid& of, std::size_t axis, const Visit& visit) {
-    const extent_list strides = of.strides();
-    extent_list lines = of.extents;
+void for_each_line(const grid& values, std::size_t axis, const Visit& visit) {
+    const extent_list strides = values.strides();
+    extent_list lines = values.extents;
     lines[axis] = 1;
-    walk<1>(lines, {strides}, [&](const auto& at) {
-        visit(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(strides[axis]));
+    walk<1>(lines, {strides}, [&](const auto& offsets) {
+        visit(static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(strides[axis]));
     });
 }
 
@@ -58,6 +58,6 @@ std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero);
 grid index_along(const extent_list& extents, std::size_t axis);
 
 // The maximum along the axis, whose extent becomes 1.
-grid largest_along(const grid& of, std::size_t axis);
+grid largest_along(const grid& values, std::size_t axis);
 
 } // namespace maskwise::test

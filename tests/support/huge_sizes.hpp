@@ -36,8 +36,8 @@ public:
 
     bool one_in(int n) { return below(n) == 0; }
     int below(int n) { return static_cast<int>(draw(random_, 0, n - 1)); }
-    std::int64_t any_of(numbers of) {
-        return of[static_cast<std::size_t>(below(static_cast<int>(of.size())))];
+    std::int64_t any_of(numbers choices) {
+        return choices[static_cast<std::size_t>(below(static_cast<int>(choices.size())))];
     }
     std::int64_t extent() {
         if (one_in(60)) return one_in(2) ? -1 : least;
@@ -82,7 +82,7 @@ struct reach {
 // Exactly `bytes` bytes, so that AddressSanitizer detects overruns; nothing if there are too many.
 class exact_memory {
 public:
-    static std::optional<exact_memory> of(const reach& bytes) {
+    static std::optional<exact_memory> make(const reach& bytes) {
         if (bytes.is_empty) return exact_memory(0, 0);
         const wide all = bytes.before + bytes.behind;
         if (all > static_cast<wide>(longest_memory)) return std::nullopt;

@@ -172,13 +172,13 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& p
     if (one_in(random, 2)) {
         lay_out(random, problem.cond, data_type::boolean, side_shape(random, shapes),
                 draw_layout(random));
-        problem.cond.fill(draw_mask(random, problem.cond.at.extents));
+        problem.cond.fill(draw_mask(random, problem.cond.elements.extents));
     }
     if (one_in(random, 4)) {
         constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
         lay_out(random, problem.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
                 side_shape(random, shapes), draw_layout(random));
-        problem.bias.fill(draw_bias(random, problem.bias.type, problem.bias.at.extents));
+        problem.bias.fill(draw_bias(random, problem.bias.type, problem.bias.elements.extents));
     }
     if (one_in(random, 3))
         problem.rules = boundaries[static_cast<std::size_t>(draw(random, 1, 2))];
@@ -200,18 +200,18 @@ void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& p
     constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
     lay_out(random, problem.sinks, types[static_cast<std::size_t>(draw(random, 0, 2))],
             behind(random, shapes.outer, false, 1, 1), draw_layout(random));
-    problem.sinks.at.extents.resize(problem.sinks.at.extents.size() - 2);
-    problem.sinks.at.strides_bytes.resize(problem.sinks.at.extents.size());
-    std::vector<double> sinks = normal_numbers(random, count_of(problem.sinks.at.extents), 3);
+    problem.sinks.elements.extents.resize(problem.sinks.elements.extents.size() - 2);
+    problem.sinks.elements.strides_bytes.resize(problem.sinks.elements.extents.size());
+    std::vector<double> sinks = normal_numbers(random, count_of(problem.sinks.elements.extents), 3);
     if (one_in(random, 6) && !sinks.empty()) sinks[0] = -std::numeric_limits<double>::infinity();
     problem.sinks.fill(sinks);
 }
 
 // Rows of keys or values that no row of query keeps become NaN, because they must not matter.
 void spoil_masked(attention_tensor& tensor, const std::vector<bool>& kept) {
-    const extent_list& extents = tensor.at.extents;
+    const extent_list& extents = tensor.elements.extents;
     for (std::size_t d = 0; d < extents.size(); ++d)
-        if (extents[d] > 1 && tensor.at.strides_bytes[d] == 0) return;
+        if (extents[d] > 1 && tensor.elements.strides_bytes[d] == 0) return;
     std::vector<double> values = tensor.values;
     const auto columns = static_cast<std::size_t>(extents.back());
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -225,7 +225,7 @@ void spoil_masked_keys(attention_case& problem) {
         spoil_masked(problem.value, kept_keys(problem, false));
 }
 
-// Whether the bias is so low somewhere that the engine may skip scores or count them.
+// Whether an element of the bias is so low that the engine may skip its tile.
 bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }
@@ -276,13 +276,14 @@ view turned_view(extent_list extents, std::int64_t width) {
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
              const extent_list& extents, layout how) {
     tensor.type = type;
-    tensor.at = how == layout::turned ? turned_view(extents, width_of(type))
-                                      : dense_view(nullptr, extents, width_of(type));
-    if (how == layout::any || how == layout::repeated) lay_out(random, tensor.at, width_of(type));
+    tensor.elements = how == layout::turned ? turned_view(extents, width_of(type))
+                                            : dense_view(nullptr, extents, width_of(type));
+    if (how == layout::any || how == layout::repeated)
+        lay_out(random, tensor.elements, width_of(type));
     if (how == layout::repeated)
-        for (std::int64_t& stride : tensor.at.strides_bytes)
+        for (std::int64_t& stride : tensor.elements.strides_bytes)
             if (one_in(random, 30)) stride = 0;
-    tensor.memory = place(random, tensor.at, width_of(type));
+    tensor.memory = place(random, tensor.elements, width_of(type));
 }
 
 attention_case make_attention_case(generator& random, bool is_small) {

@@ -147,11 +147,11 @@ void store(std::byte* to, element type, double value) {
 }
 
 double step_f32(double value, int steps) {
-    auto at = static_cast<float>(value);
+    auto result = static_cast<float>(value);
     const float towards = steps < 0 ? -std::numeric_limits<float>::infinity()
                                     : std::numeric_limits<float>::infinity();
-    for (int i = 0; i < std::abs(steps); ++i) at = std::nextafterf(at, towards);
-    return at;
+    for (int i = 0; i < std::abs(steps); ++i) result = std::nextafterf(result, towards);
+    return result;
 }
 
 } // namespace maskwise::test

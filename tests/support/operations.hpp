@@ -14,8 +14,8 @@ enum class operation {
 };
 
 // alpha: the slope of LeakyReLU, or the lower bound of Clamp. beta: the upper bound of Clamp.
-double compute(operation what, double x, double y = 0, double alpha = 0, double beta = 0);
-int input_count(operation what);
+double compute(operation op, double x, double y = 0, double alpha = 0, double beta = 0);
+int input_count(operation op);
 
 // Finds an operation by either name: "leaky_relu" or "LeakyReLU".
 std::optional<operation> find_operation(std::string_view name);

@@ -10,7 +10,7 @@ namespace {
 
 using values = std::vector<std::int64_t>;
 
-std::int64_t of(const values& all, std::int64_t sequence, std::int64_t otherwise) {
+std::int64_t value_of(const values& all, std::int64_t sequence, std::int64_t otherwise) {
     if (all.empty()) return otherwise;
     return all.size() == 1 ? all[0] : all[static_cast<std::size_t>(sequence)];
 }
@@ -29,17 +29,17 @@ values draw_values(generator& random, std::int64_t sequences, std::int64_t least
 
 // Consecutive runs, with gaps, sometimes without rows or keys.
 std::vector<document> draw_documents(generator& random, const rule_shape& shape) {
-    std::vector<document> made;
+    std::vector<document> documents;
     const std::int64_t longest = draw(random, 1, 1 + shape.rows);
     for (std::int64_t row = 0, key = 0; row < shape.rows;) {
         const std::int64_t rows = std::min(shape.rows - row, draw(random, 0, longest) + 1);
         document one{row, one_in(random, 20) ? 0 : rows, key, draw(random, 0, longest)};
         if (one_in(random, 10)) one.first_key = draw(random, 0, shape.keys);
-        made.push_back(one);
+        documents.push_back(one);
         row += rows + (one_in(random, 8) ? 2 : 0);
         key = one.first_key + one.keys;
     }
-    return made;
+    return documents;
 }
 
 std::string text_of(const char* name, const values& all) {
@@ -64,8 +64,8 @@ std::optional<document> document_of(const mask_rules& rules, std::int64_t sequen
 
 std::int64_t position_of(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
                          std::int64_t row) {
-    const std::int64_t end = std::min(shape.keys, of(rules.lengths, sequence, shape.keys));
-    const std::int64_t offset = of(rules.offsets, sequence, 0);
+    const std::int64_t end = std::min(shape.keys, value_of(rules.lengths, sequence, shape.keys));
+    const std::int64_t offset = value_of(rules.offsets, sequence, 0);
     const auto place = document_of(rules, sequence, row);
     if (!place || !rules.in_documents)
         return row + offset + (rules.from_end ? end - shape.rows : 0);
@@ -75,8 +75,8 @@ std::int64_t position_of(const mask_rules& rules, const rule_shape& shape, std::
 
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key) {
-    const std::int64_t start = of(rules.starts, sequence, 0);
-    const std::int64_t end = std::min(shape.keys, of(rules.lengths, sequence, shape.keys));
+    const std::int64_t start = value_of(rules.starts, sequence, 0);
+    const std::int64_t end = std::min(shape.keys, value_of(rules.lengths, sequence, shape.keys));
     if (key < start || key >= end) return false;
     std::int64_t origin = start;
     const std::int64_t position = position_of(rules, shape, sequence, row);
@@ -84,7 +84,7 @@ bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequen
         if (key < place->first_key || key >= place->first_key + place->keys) return false;
         origin = place->first_key;
     }
-    if (key - origin < of(rules.prefixes, sequence, 0)) return true;
+    if (key - origin < value_of(rules.prefixes, sequence, 0)) return true;
     if (rules.causal && key > position) return false;
     if (rules.chunks) {
         const std::int64_t behind =

@@ -99,7 +99,7 @@ struct panel_scores {
     float fill = 0;
 };
 
-// What the gradients of a tile's scores need, and where they go.
+// Inputs and outputs of the gradients of a tile's scores.
 struct panel_gradients {
     // [keys][panel]: products of values and dst's gradients; become the gradients of the scores.
     float* products = nullptr;

@@ -60,7 +60,7 @@ struct gradient_lanes {
         vec_f32 weight, gradient;
     };
 
-    HWY_ATTR HWY_INLINE values at(std::int64_t key) {
+    HWY_ATTR HWY_INLINE values values_of(std::int64_t key) {
         const f32_tag d;
         const std::int64_t i = key * wide_panel::queries() + lane;
         const auto product = hn::LoadU(d, tile.scores + i), other = hn::LoadU(d, to.products + i);
@@ -82,7 +82,7 @@ struct gradient_lanes {
     HWY_ATTR HWY_INLINE void run_floats() {
         const f32_tag d;
         for (std::int64_t key = 0; key < tile.keys; ++key) {
-            const auto [weight, gradient] = at(key);
+            const auto [weight, gradient] = values_of(key);
             const std::int64_t i = key * wide_panel::queries() + lane;
             hn::StoreU(weight, d, tile.scores + i);
             hn::StoreU(gradient, d, to.products + i);
@@ -107,11 +107,11 @@ struct gradient_lanes {
         const f32_tag d;
         const std::int64_t panel = wide_panel::queries();
         for (std::int64_t key = 0; key < tile.keys; key += 2) {
-            const auto even = at(key);
+            const auto even = values_of(key);
             store_rows(even, key);
             auto second = hn::Zero(d);
             if (key + 1 < tile.keys) {
-                const auto odd = at(key + 1);
+                const auto odd = values_of(key + 1);
                 store_rows(odd, key + 1);
                 second = odd.gradient;
             }

@@ -1,5 +1,5 @@
-// Partitions and compiled partitions. What Maskwise compiles is an empty shell in the real library:
-// the handle is real, and the plugin answers its queries.
+// Partitions and compiled partitions. If Maskwise compiles a partition, its compiled partition is
+// empty in the real library: the handle is real, and the plugin answers its queries.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"

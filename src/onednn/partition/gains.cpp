@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// oneDNN's kernels apply a mask that replaces scores where it is true as arithmetic, so rows gain
-// nothing (measured with oneDNN 3.7).
+// If a mask replaces scores where it is true, oneDNN before 3.8 computes it by arithmetic. Rows
+// gain nothing then (measured with oneDNN 3.7).
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);

@@ -39,7 +39,7 @@ op op_alone(op o) {
     return o;
 }
 
-// One rounding of the exact result, or none: the oracle's doubles give the same.
+// Whether f32 results are exact or rounded once. The oracle's doubles give the same.
 bool is_exact(const op& o) {
     static const std::set<std::string> kinds{
         "Add",          "Dequantize",    "Divide",   "DynamicDequantize", "GenIndex",

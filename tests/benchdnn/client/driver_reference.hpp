@@ -7,10 +7,10 @@
 
 namespace maskwise::bench::driver {
 
-// The values of `wanted`, in f32 or an integer type. `part` is a partition of `whole`; `given`
+// The values of `wanted`, in f32 or an integer type. `part` is a partition of `whole`; `inputs`
 // holds its inputs. Throws test::failed_call or std::runtime_error if oneDNN does not run an
 // operator alone.
-tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& given,
+tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& inputs,
                         const std::set<std::size_t>& wanted);
 
 } // namespace maskwise::bench::driver

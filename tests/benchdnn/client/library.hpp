@@ -27,8 +27,8 @@ std::string library_description();
 // or empty. Checked before add_op, which crashes on unknown operators.
 std::string library_lacks(const graph& g);
 
-// Whether the CPU, or ONEDNN_MAX_CPU_ISA, lacks what oneDNN needs for the type, so that
-// "unsupported" is no fault.
+// Whether the CPU, or ONEDNN_MAX_CPU_ISA, lacks the instructions that oneDNN needs for the type.
+// Then "unsupported" is no fault.
 bool machine_lacks(data_type type);
 
 } // namespace maskwise::bench

@@ -154,7 +154,7 @@ case_result runner::run_on_library(const case_config& config, const graph& g) {
         end(judge(failure, config.expect));
     } catch (const input_error& error) {
         end({verdict::failed,
-             fmt::format("the library accepted what the oracle refuses: {}", error.what())});
+             fmt::format("the library accepted a case that the oracle refuses: {}", error.what())});
     } catch (const std::runtime_error& error) {
         end({verdict::failed, error.what()});
     }

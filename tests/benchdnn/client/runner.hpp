@@ -28,7 +28,7 @@ private:
     void compile(const case_config& config, case_result& result);
     void check_owner(const case_config& config) const;
     void check_values(const case_config& config, case_result& result);
-    bool maskwise_owns_selects() const; // every Select there is, and there is one
+    bool maskwise_owns_selects() const; // all Selects of the case, at least one
     execution check_with(const tensor_map& inputs, const case_config& config,
                          case_result& result) const;
     void compare_outputs(const execution& e, const tensor_map& inputs, case_result& result) const;

@@ -86,11 +86,11 @@ double coarsest_roundoff(const graph& g) {
 }
 
 bool has_any(const graph& g, std::initializer_list<data_type> types) {
-    bool found = false;
+    bool has_type = false;
     for_each_tensor(g, [&](const logical_tensor& t) {
-        found = found || std::find(types.begin(), types.end(), t.dtype) != types.end();
+        has_type = has_type || std::find(types.begin(), types.end(), t.dtype) != types.end();
     });
-    return found;
+    return has_type;
 }
 
 bool has_quantized(const graph& g) {

@@ -26,9 +26,9 @@ struct tensor {
 std::vector<double> to_doubles(const tensor& t);
 tensor from_doubles(data_type type, dims shape, const std::vector<double>& values);
 
-// One number of a type and back, at `at`.
-double load_number(data_type type, const std::byte* at);
-void store_number(data_type type, double value, std::byte* at);
+// One number of a type and back, at `element`.
+double load_number(data_type type, const std::byte* element);
+void store_number(data_type type, double value, std::byte* element);
 
 // Unit roundoff of a floating type (2^-24 for f32); 0 for others.
 double roundoff(data_type type);

@@ -198,9 +198,9 @@ private:
 
 } // namespace
 
-tensor_map fill_inputs(const graph& g, tensor_map own) {
-    filling(g, own).draw_all();
-    return own;
+tensor_map fill_inputs(const graph& g, tensor_map values) {
+    filling(g, values).draw_all();
+    return values;
 }
 
 } // namespace maskwise::bench::driver

@@ -7,8 +7,9 @@
 
 namespace maskwise::bench::driver {
 
-// Values for every graph input of `g`, which has known shapes. `own` are the harness's, kept where
-// an op is filled as no other (element-wise functions, statistics of older graphs).
-tensor_map fill_inputs(const graph& g, tensor_map own);
+// Values for every graph input of `g`, which has known shapes. `values` holds the harness's values,
+// which stay for ops without rules of their own (element-wise functions, statistics of older
+// graphs).
+tensor_map fill_inputs(const graph& g, tensor_map values);
 
 } // namespace maskwise::bench::driver

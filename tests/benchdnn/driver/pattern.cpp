@@ -85,9 +85,9 @@ data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
     const op* reader = reader_in(whole, part, o);
     if (!reader) return data_type::undef;
     if (reader->kind != "TypeCast") return result.dtype;
-    const op* behind = reader_in(whole, part, *reader);
-    if (!behind || behind->kind == "Quantize") return data_type::undef;
-    return (behind->kind == "TypeCast" ? behind : reader)->outputs.at(0).dtype;
+    const op* next_op = reader_in(whole, part, *reader);
+    if (!next_op || next_op->kind == "Quantize") return data_type::undef;
+    return (next_op->kind == "TypeCast" ? next_op : reader)->outputs.at(0).dtype;
 }
 
 bool rounds(const graph& whole, const graph& part, const op& o) {

@@ -141,7 +141,7 @@ void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
         test::store(bytes_at(*result, i), element_of(*result), numbers[i]);
 }
 
-// One element of the mask the other way round, while the library runs.
+// Inverts one element of the mask while the library runs.
 class flipped_mask {
 public:
     explicit flipped_mask(const tensor_list& inputs) {

@@ -62,10 +62,10 @@ public:
         }
     }
 
-    // The path of an existing file. `what` ("case", "batch") is for the error text.
+    // The path of an existing file. `kind` ("case", "batch") is for the error text.
     // Throws input_error when there is none.
-    std::string find(const std::string& name, const char* what) {
-        if (name.empty()) throw input_error(std::string("--") + what + " needs a file");
+    std::string find(const std::string& name, const char* kind) {
+        if (name.empty()) throw input_error(std::string("--") + kind + " needs a file");
         std::vector<fs::path> candidates{name};
         for (const fs::path& dir : dirs_) candidates.push_back(dir / name);
         for (const fs::path& dir : dirs_) candidates.push_back(dir / ".." / name);
@@ -76,7 +76,7 @@ public:
                 dirs_.insert(dirs_.begin(), dir);
             return shortest(path);
         }
-        throw input_error(std::string("cannot find ") + what + " file '" + name + "'");
+        throw input_error(std::string("cannot find ") + kind + " file '" + name + "'");
     }
 
 private:
@@ -115,7 +115,8 @@ public:
     }
 
 private:
-    // Whether cases keep their defaults: so with what batches end with, and options of the run.
+    // Whether the flag leaves the cases' defaults alone: the last flag of a batch, or an option of
+    // the run.
     static bool sets_back(const std::string& name, const std::string& value) {
         flag_state state;
         run_options ignored;

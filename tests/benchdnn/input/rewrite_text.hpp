@@ -12,7 +12,7 @@
 namespace maskwise::bench {
 
 struct shape_text {
-    std::optional<dims> shape; // not said: the layout alone changes
+    std::optional<dims> shape; // unset: only the layout changes
     std::string tag;           // "acb": letters of the dims, outermost first
     dims strides;
 };

@@ -56,11 +56,11 @@ void for_each_tensor(const graph& g, const std::function<void(const logical_tens
 }
 
 const logical_tensor* find_tensor(const graph& g, std::size_t id) {
-    const logical_tensor* found = nullptr;
+    const logical_tensor* producer = nullptr;
     for_each_tensor(g, [&](const logical_tensor& t) {
-        if (t.id == id && !found) found = &t;
+        if (t.id == id && !producer) producer = &t;
     });
-    return found;
+    return producer;
 }
 
 namespace {

@@ -33,7 +33,7 @@ struct logical_tensor {
     data_type dtype = data_type::undef;
     bool rank_known = true;
     dims shape;   // empty: 0-D; an extent may be unknown_dim
-    dims strides; // in elements; empty: not said, dense row-major is meant
+    dims strides; // in elements; empty: dense row-major
     layout layout_kind = layout::strided;
     property property_kind = property::undef;
 

@@ -31,8 +31,8 @@ shapes infer_binary(const op& o) {
     return {broadcast(a, b)};
 }
 
-// cond takes no part: it may not enlarge the result, and a cond that does not fit is the
-// library's to refuse.
+// Ignores cond: it may not enlarge the result, and the library must refuse a cond that does not
+// fit.
 shapes infer_select(const op& o) {
     if (o.attr<std::string>("auto_broadcast", "numpy") == "none") return {input_shape(o, 0)};
     return {broadcast(input_shape(o, 1), input_shape(o, 2))};

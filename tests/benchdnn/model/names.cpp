@@ -88,12 +88,12 @@ std::optional<attr_info> find_attr(std::string_view name) {
 
 std::optional<op_kind_info> find_op_kind(std::string_view name) {
     std::istringstream names(op_kind_names);
-    op_kind_info found{0, 0};
-    for (std::string each; names >> each; ++found.value) {
+    op_kind_info info{0, 0};
+    for (std::string each; names >> each; ++info.value) {
         if (each != name) continue;
         for (const auto& [first, minor] : later_op_kinds)
-            if (found.value >= first) found.since_minor = minor;
-        return found;
+            if (info.value >= first) info.since_minor = minor;
+        return info;
     }
     return std::nullopt;
 }

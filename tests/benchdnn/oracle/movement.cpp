@@ -49,8 +49,8 @@ std::vector<tensor> oracle_transpose(const op& o, const operands& in) {
     tensor dst(src.dtype, shape);
     const auto width = static_cast<std::int64_t>(src.width());
     std::byte* out = dst.bytes.data();
-    test::walk<1>(shape, {permuted}, [&](const auto& at) {
-        std::memcpy(out, src.bytes.data() + at[0] * width, static_cast<std::size_t>(width));
+    test::walk<1>(shape, {permuted}, [&](const auto& offsets) {
+        std::memcpy(out, src.bytes.data() + offsets[0] * width, static_cast<std::size_t>(width));
         out += width;
     });
     return {dst};

@@ -20,9 +20,10 @@ std::vector<double> per_element(const tensor& src, const parameters& p, Change c
     std::vector<double> values = to_doubles(src);
     dims index(src.shape.size(), 0);
     for (double& value : values) {
-        std::int64_t at = 0;
-        for (std::size_t d = 0; d < index.size(); ++d) at += index[d] / p.group[d] * p.strides[d];
-        value = change(value, static_cast<std::size_t>(at));
+        std::int64_t scale_index = 0;
+        for (std::size_t d = 0; d < index.size(); ++d)
+            scale_index += index[d] / p.group[d] * p.strides[d];
+        value = change(value, static_cast<std::size_t>(scale_index));
         test::advance(index, src.shape);
     }
     return values;

@@ -21,8 +21,9 @@ std::vector<std::string> full_command_line() {
 
 void remember_command(int argc, char** argv) {
     command = full_command_line();
-    const auto own = static_cast<std::size_t>(argc);
-    const std::size_t loader = command.size() > own ? command.size() - own : 0;
+    const auto program_arguments = static_cast<std::size_t>(argc);
+    const std::size_t loader =
+        command.size() > program_arguments ? command.size() - program_arguments : 0;
     command.resize(loader);
     std::error_code ignored;
     command.push_back(

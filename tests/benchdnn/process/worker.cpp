@@ -70,17 +70,17 @@ bool worker::send(const std::string& line) {
 bool worker::receive(std::string& line) {
     char* buffer = nullptr;
     std::size_t capacity = 0;
-    bool found = false;
-    while (!found) {
+    bool is_answer = false;
+    while (!is_answer) {
         const ssize_t length = getline(&buffer, &capacity, answers_);
         if (length <= 0) break;
         line.assign(buffer, static_cast<std::size_t>(length));
-        found = line.rfind(answer_prefix, 0) == 0;
-        if (!found) std::fputs(line.c_str(), stdout);
+        is_answer = line.rfind(answer_prefix, 0) == 0;
+        if (!is_answer) std::fputs(line.c_str(), stdout);
     }
     std::free(buffer);
-    if (found) line.erase(0, std::strlen(answer_prefix));
-    return found;
+    if (is_answer) line.erase(0, std::strlen(answer_prefix));
+    return is_answer;
 }
 
 case_result worker::run(const case_config& config) {

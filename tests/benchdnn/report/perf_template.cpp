@@ -45,16 +45,16 @@ std::string format_measurement(const std::string& perf_template, const case_conf
     if (text == "def") text = "perf,%engine%,%prb%,%-time%,%0time%";
     if (text == "csv") text = "perf,%engine%,%name%,%prb%,%-time%,%~time%,%0time%,%bytes%,%~bw%";
     std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t open = text.find('%', at);
+    for (std::size_t position = 0; position < text.size();) {
+        const std::size_t open = text.find('%', position);
         const std::size_t close = open == std::string::npos ? open : text.find('%', open + 1);
-        out += text.substr(at, open - at);
+        out += text.substr(position, open - position);
         if (close == std::string::npos) break;
         const std::string name = text.substr(open + 1, close - open - 1);
         if (name.find_first_not_of("-0+~") == std::string::npos)
             throw input_error("--perf-template: empty word");
         out += word(name, config, result);
-        at = close + 1;
+        position = close + 1;
     }
     return out;
 }

@@ -13,10 +13,10 @@ constexpr const char* verdict_words[] = {"PASSED",     "FAILED",        "SKIPPED
                                          "LISTED",     "ABORTED"};
 
 verdict find_verdict(const std::string& word) {
-    const auto* const found = std::find(std::begin(verdict_words), std::end(verdict_words), word);
-    if (found == std::end(verdict_words))
+    const auto* const match = std::find(std::begin(verdict_words), std::end(verdict_words), word);
+    if (match == std::end(verdict_words))
         throw std::runtime_error("unknown verdict '" + word + "'");
-    return static_cast<verdict>(found - verdict_words);
+    return static_cast<verdict>(match - verdict_words);
 }
 
 } // namespace

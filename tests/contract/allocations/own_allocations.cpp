@@ -27,30 +27,30 @@ struct libraries {
 };
 
 range range_of(const dl_phdr_info& info) {
-    range found{~std::uintptr_t{0}, 0};
+    range bounds{~std::uintptr_t{0}, 0};
     for (int i = 0; i < info.dlpi_phnum; ++i) {
         const auto& segment = info.dlpi_phdr[i];
         if (segment.p_type != PT_LOAD) continue;
-        found.begin = std::min<std::uintptr_t>(found.begin, info.dlpi_addr + segment.p_vaddr);
-        found.end =
-            std::max<std::uintptr_t>(found.end, info.dlpi_addr + segment.p_vaddr + segment.p_memsz);
+        bounds.begin = std::min<std::uintptr_t>(bounds.begin, info.dlpi_addr + segment.p_vaddr);
+        bounds.end = std::max<std::uintptr_t>(bounds.end,
+                                              info.dlpi_addr + segment.p_vaddr + segment.p_memsz);
     }
-    return found;
+    return bounds;
 }
 
 int note_library(dl_phdr_info* info, std::size_t, void* raw) {
-    auto& found = *static_cast<libraries*>(raw);
+    auto& ranges = *static_cast<libraries*>(raw);
     const range here = range_of(*info);
-    if (here.holds(reinterpret_cast<const void*>(&note_library))) found.program = here;
-    if (std::strstr(info->dlpi_name, "libmaskwise_onednn") != nullptr) found.plugin = here;
-    if (std::strstr(info->dlpi_name, "libstdc++") != nullptr) found.cxx = here;
+    if (here.holds(reinterpret_cast<const void*>(&note_library))) ranges.program = here;
+    if (std::strstr(info->dlpi_name, "libmaskwise_onednn") != nullptr) ranges.plugin = here;
+    if (std::strstr(info->dlpi_name, "libstdc++") != nullptr) ranges.cxx = here;
     return 0;
 }
 
 libraries find_libraries() {
-    libraries found;
-    dl_iterate_phdr(note_library, &found);
-    return found;
+    libraries ranges;
+    dl_iterate_phdr(note_library, &ranges);
+    return ranges;
 }
 
 // Nodes of the table inside operator new cannot be allocated by operator new.
@@ -125,9 +125,9 @@ void watch() {
 void* allocate(std::size_t bytes, std::size_t alignment, const void* caller) {
     if (!watching || inside) return make(bytes, alignment);
     inside = true;
-    const bool own = is_own_call(caller);
+    const bool is_counted = is_own_call(caller);
     inside = false;
-    if (!own) return make(bytes, alignment);
+    if (!is_counted) return make(bytes, alignment);
     const std::lock_guard lock(mutex);
     if (must_fail()) throw std::bad_alloc();
     void* block = make(bytes, alignment);
@@ -165,23 +165,24 @@ std::int64_t living() {
 
 } // namespace maskwise::contract::own_allocations
 
-namespace own = maskwise::contract::own_allocations;
+namespace counted = maskwise::contract::own_allocations;
 
 void* operator new(std::size_t bytes) {
-    return own::allocate(bytes, 1, __builtin_return_address(0));
+    return counted::allocate(bytes, 1, __builtin_return_address(0));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return own::allocate(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
+    return counted::allocate(bytes, static_cast<std::size_t>(alignment),
+                             __builtin_return_address(0));
 }
 void operator delete(void* block) noexcept {
-    own::release(block);
+    counted::release(block);
 }
 void operator delete(void* block, std::size_t) noexcept {
-    own::release(block);
+    counted::release(block);
 }
 void operator delete(void* block, std::align_val_t) noexcept {
-    own::release(block);
+    counted::release(block);
 }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
-    own::release(block);
+    counted::release(block);
 }

@@ -15,12 +15,12 @@
 namespace {
 
 dnnl_graph_logical_tensor_t tensor(std::size_t id) {
-    dnnl_graph_logical_tensor_t made{};
+    dnnl_graph_logical_tensor_t result{};
     const dnnl_dims_t extents = {8, 64};
-    dnnl_graph_logical_tensor_init_with_dims(&made, id, dnnl_f32, 2, extents,
+    dnnl_graph_logical_tensor_init_with_dims(&result, id, dnnl_f32, 2, extents,
                                              dnnl_graph_layout_type_strided,
                                              dnnl_graph_tensor_property_undef);
-    return made;
+    return result;
 }
 
 void require(dnnl_status_t status) {

@@ -1,6 +1,6 @@
 """The plugin's overhead for a graph without Select, from graph_create to get_partitions.
 
-Runs the client alternately with oneDNN alone and with the plugin; the order changes each turn. The
+Runs the client in turns with oneDNN alone and with the plugin; the order changes each turn. The
 median overhead must be below 3 % or 2.5 microseconds, whichever is more. Turns go on until the
 median's confidence interval excludes the bound. If the machine is too busy for that, the test is
 skipped.

@@ -25,11 +25,11 @@ using namespace maskwise::test;
 
 // Compiled once, then executed repeatedly on the same tensors.
 struct relu {
-    node what{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
-    std::vector<owned_partition> partitions = partitions_of(build({what}).get());
-    owned_compiled compiled = compile(partitions.at(0).get(), what.inputs, what.outputs);
+    node spec{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
+    std::vector<owned_partition> partitions = partitions_of(build({spec}).get());
+    owned_compiled compiled = compile(partitions.at(0).get(), spec.inputs, spec.outputs);
     memory bytes;
-    bound_tensors in{what.inputs, bytes}, out{what.outputs, bytes};
+    bound_tensors in{spec.inputs, bytes}, out{spec.outputs, bytes};
 
     dnnl_status_t execute() {
         return dnnl_graph_compiled_partition_execute(compiled.get(), cpu_stream(), 1, in.data(), 1,
@@ -52,16 +52,16 @@ using ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 ranges code_of_plugin(pid_t process) {
     std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
-    ranges found;
+    ranges result;
     for (std::string line; std::getline(maps, line);) {
         if (line.find("libmaskwise_onednn") == std::string::npos ||
             line.find("r-xp") == std::string::npos)
             continue;
         std::size_t end = 0;
         const auto from = std::stoull(line, &end, 16);
-        found.emplace_back(from, std::stoull(line.substr(end + 1), nullptr, 16));
+        result.emplace_back(from, std::stoull(line.substr(end + 1), nullptr, 16));
     }
-    return found;
+    return result;
 }
 
 bool lies_in(const ranges& code, std::uint64_t address) {
@@ -71,7 +71,7 @@ bool lies_in(const ranges& code, std::uint64_t address) {
 }
 
 struct counts {
-    long all = 0, own = 0;
+    long all = 0, in_plugin = 0;
 };
 
 // Until the second mark, or the end of the process.
@@ -84,7 +84,7 @@ counts count_steps(pid_t process, const ranges& code) {
         user_regs_struct registers{};
         ptrace(PTRACE_GETREGS, process, nullptr, &registers);
         ++seen.all;
-        if (lies_in(code, registers.rip)) ++seen.own;
+        if (lies_in(code, registers.rip)) ++seen.in_plugin;
     }
     return seen;
 }
@@ -106,6 +106,6 @@ int main() {
     waitpid(process, &state, 0);
     std::printf("%ld instructions of the plugin of %ld in an execution that is not Maskwise's, at "
                 "most %ld allowed\n",
-                seen.own, seen.all, most_allowed);
-    return !code.empty() && seen.own > 0 && seen.own <= most_allowed ? 0 : 1;
+                seen.in_plugin, seen.all, most_allowed);
+    return !code.empty() && seen.in_plugin > 0 && seen.in_plugin <= most_allowed ? 0 : 1;
 }

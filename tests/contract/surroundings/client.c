@@ -1,4 +1,4 @@
-/* A plain client in C: a Select and a ReLU, compiled and executed. Prints what happened, a word a
+/* A plain client in C: a Select and a ReLU, compiled and executed. Prints the outcome, a word a
    line. Built as a program, as a library that a loader opens, and linked in several orders. */
 
 #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -19,11 +19,11 @@ enum { columns = 5 };
 
 static dnnl_graph_logical_tensor_t tensor(size_t id, dnnl_data_type_t type, int ndims,
                                           const dnnl_dims_t extents) {
-    dnnl_graph_logical_tensor_t made;
-    dnnl_graph_logical_tensor_init_with_dims(&made, id, type, ndims, extents,
+    dnnl_graph_logical_tensor_t result;
+    dnnl_graph_logical_tensor_init_with_dims(&result, id, type, ndims, extents,
                                              dnnl_graph_layout_type_strided,
                                              dnnl_graph_tensor_property_undef);
-    return made;
+    return result;
 }
 
 static dnnl_graph_partition_t only_partition(dnnl_graph_op_t op, dnnl_graph_graph_t* graph) {

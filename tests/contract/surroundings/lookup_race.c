@@ -30,13 +30,13 @@ static void* look_up(void* unused) {
 
 int main(int argc, char** argv) {
     pthread_t thread;
-    void* found = NULL;
+    void* symbol = NULL;
     if (argc < 3 || (library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) == NULL) return 2;
     alarm(20);
     pthread_create(&thread, NULL, look_up, NULL);
     for (int i = 0; i < 1000 && !is_looking; ++i) usleep(1000);
     if (dlopen(argv[2], RTLD_NOW) == NULL) return 3;
-    pthread_join(thread, &found);
-    printf("slow %d, both %d\n", is_looking, found != NULL);
+    pthread_join(thread, &symbol);
+    printf("slow %d, both %d\n", is_looking, symbol != NULL);
     return 0;
 }

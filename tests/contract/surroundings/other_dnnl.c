@@ -14,9 +14,9 @@ const version_t* dnnl_version(void) {
 
 #ifdef OTHER_HAS_GRAPH
 int dnnl_graph_graph_create(void** graph, int engine_kind) {
-    static int made;
+    static int object;
     (void)engine_kind;
-    *graph = &made;
+    *graph = &object;
     return 0;
 }
 #endif

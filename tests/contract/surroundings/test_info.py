@@ -80,8 +80,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("info", "compiler"):
         parser.add_argument(f"--{name}", required=True)
-    given, sys.argv[1:] = parser.parse_known_args()
-    INFO, COMPILER = given.info, shutil.which(given.compiler) or given.compiler
+    arguments, sys.argv[1:] = parser.parse_known_args()
+    INFO, COMPILER = arguments.info, shutil.which(arguments.compiler) or arguments.compiler
     unittest_report.main(verbosity=2)
 
 

@@ -34,7 +34,7 @@ class LookedUp(LaneCase):
     """A client that opens libdnnl itself and looks each function up by the handle."""
 
     def opens(self, *libraries: str, **variables: str) -> Done:
-        """Expects right results."""
+        """Clients must get right results."""
         return self.run_built_with("", *libraries, **variables)
 
     def run_built_with(self, suffix: str, *libraries: str, **variables: str) -> Done:
@@ -52,7 +52,7 @@ class LookedUp(LaneCase):
             self.assertEqual(attention.get("attention partitions"), "1")
 
     def assert_left(self, done: Done) -> None:
-        """Expects the same as without the plugin."""
+        """Clients must behave as without the plugin."""
         self.assertEqual(words(done), words(self.opens()), done.stderr)
         self.assertEqual(words(done)["select maskwise"], "0")
 

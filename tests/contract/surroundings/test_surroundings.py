@@ -117,10 +117,10 @@ class Case(unittest.TestCase):
         self.assertGreaterEqual(done.returncode, 0, f"ended by a signal: {done.stderr}")
 
     def assert_right(self, done: Done, by_maskwise: bool = True) -> None:
-        found = words(done)
-        self.assertEqual({key: found.get(key) for key in RIGHT}, RIGHT, done.stdout + done.stderr)
-        self.assertEqual(found["select maskwise"], str(int(by_maskwise)), done.stderr)
-        self.assertEqual(found["relu maskwise"], "0")
+        facts = words(done)
+        self.assertEqual({key: facts.get(key) for key in RIGHT}, RIGHT, done.stdout + done.stderr)
+        self.assertEqual(facts["select maskwise"], str(int(by_maskwise)), done.stderr)
+        self.assertEqual(facts["relu maskwise"], "0")
 
 
 class WithoutOnednn(Case):
@@ -215,7 +215,7 @@ class WithoutOnednn(Case):
 
     def test_set_user_id_programs_read_no_variables(self) -> None:
         if os.geteuid() != 0:
-            self.skipTest("only root can make a set-user-id copy and become somebody else")
+            self.skipTest("only root can make a set-user-id copy and change its user")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
             copy = shutil.copy(SETTING.binaries / "graph_only_secure", folder)
@@ -253,8 +253,8 @@ class Loading(LaneCase):
         library = str(SETTING.binaries.parent / "lib" / f"client_library-{SETTING.lane}.so")
         self.assert_right(in_lane("loader", library, libraries=(SETTING.plugin,)))
         linked = str(SETTING.binaries.parent / "lib" / f"client_library_linked-{SETTING.lane}.so")
-        found = words(in_lane("loader", linked))
-        self.assertEqual({key: found.get(key) for key in RIGHT}, RIGHT)
+        facts = words(in_lane("loader", linked))
+        self.assertEqual({key: facts.get(key) for key in RIGHT}, RIGHT)
 
     def test_opened_under_another_name(self) -> None:
         library = SETTING.binaries.parent / "lib" / f"client_library-{SETTING.lane}.so"
@@ -308,13 +308,13 @@ class Loading(LaneCase):
     def test_an_older_libtbb_first(self) -> None:
         """Debian's libtbb before the lane's: the results are oneDNN's, and the load line names
         it."""
-        found = [str(path) for path in Path("/usr/lib").glob("*/libtbb.so.12")]
-        if not found:
+        libraries = [str(path) for path in Path("/usr/lib").glob("*/libtbb.so.12")]
+        if not libraries:
             self.skipTest("no libtbb.so.12 of the system's")
-        alone = client(found[0])
-        done = client(found[0], SETTING.plugin, MASKWISE_VERBOSE="1")
+        alone = client(libraries[0])
+        done = client(libraries[0], SETTING.plugin, MASKWISE_VERBOSE="1")
         self.assertEqual(words(done)["engine"], words(alone)["engine"], done.stderr)
-        self.assertIn(f"libtbb {found[0]}", done.stderr)
+        self.assertIn(f"libtbb {libraries[0]}", done.stderr)
         if words(done)["engine"] == "0":
             self.assert_right(done)
 
@@ -323,8 +323,8 @@ class Loading(LaneCase):
         them."""
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
-            found = words(client(older))
-            self.assertEqual(found["select supported"], "0")  # oneDNN lacks it
+            facts = words(client(older))
+            self.assertEqual(facts["select supported"], "0")  # oneDNN lacks it
             return
         self.assert_right(client(older))
         # Left out: host scalars, which oneDNN cannot compile, and functions that no oneDNN here
@@ -372,9 +372,9 @@ class Environment(LaneCase):
                     cwd=folder,
                 )
                 self.assert_alive(done)
-                found = words(done)
-                self.assertIn(found.get("select wrong", "0"), "0")
-                self.assertEqual(found.get("relu wrong"), "0")
+                facts = words(done)
+                self.assertIn(facts.get("select wrong", "0"), "0")
+                self.assertEqual(facts.get("relu wrong"), "0")
 
     def any_text(self, generator: random.Random) -> str:
         if generator.random() < 0.5:

@@ -35,9 +35,9 @@ node square_select(std::int64_t n) {
     return select_of({1, n}, {n, 1}, {n, n}, {n, n});
 }
 
-std::vector<std::uint8_t> expected(const node& what) {
+std::vector<std::uint8_t> expected(const node& spec) {
     memory bytes;
-    select_by_reference(what, bytes);
+    select_by_reference(spec, bytes);
     return bytes.at(3);
 }
 

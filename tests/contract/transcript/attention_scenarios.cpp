@@ -38,9 +38,9 @@ logical_tensor changed_by(const std::vector<logical_tensor>& changes, logical_te
 }
 
 attention_case with(const char* name, const std::vector<logical_tensor>& changes) {
-    attention_case made{name, graph_inputs(), {changed_by(changes, dense(result, f32, matrix))}};
-    for (auto& input : made.inputs) input = changed_by(changes, input);
-    return made;
+    attention_case changed{name, graph_inputs(), {changed_by(changes, dense(result, f32, matrix))}};
+    for (auto& input : changed.inputs) input = changed_by(changes, input);
+    return changed;
 }
 
 logical_tensor layout_undef(const logical_tensor& tensor) {
@@ -99,7 +99,7 @@ const std::vector<attention_case>& cases() {
 
 // MatMul, Divide, Select.
 void run_scores(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const attention_case*>(data);
+    const auto& problem = *static_cast<const attention_case*>(data);
     const auto in = graph_inputs();
     const auto product = dense(scores, f32, matrix), quotient = dense(scaled, f32, matrix);
     const auto graph =
@@ -109,7 +109,7 @@ void run_scores(const transcript& out, const void* data) {
     const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
     out.note("partitions", static_cast<std::int64_t>(partitions.size()));
     if (partitions.size() != 1 || !is_supported(partitions[0].get())) return;
-    compile_and_execute(out, partitions[0].get(), what.inputs, what.outputs);
+    compile_and_execute(out, partitions[0].get(), problem.inputs, problem.outputs);
 }
 
 // Changes to the graph of causal attention, and changes at compile only.
@@ -203,18 +203,18 @@ std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
 }
 
 void run_causal(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const causal_case*>(data);
+    const auto& problem = *static_cast<const causal_case*>(data);
     const auto* version = dnnl_version();
     if (version->major == 3 && version->minor < 7) return; // ends in add_op
-    const auto graph = causal_graph(what.in_graph);
+    const auto graph = causal_graph(problem.in_graph);
     const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
     out.note("partitions", static_cast<std::int64_t>(partitions.size()));
     if (partitions.size() != 1) return;
     auto inputs = inputs_of(partitions[0].get());
     auto outputs =
-        what.has_outputs ? outputs_of(partitions[0].get()) : std::vector<logical_tensor>();
+        problem.has_outputs ? outputs_of(partitions[0].get()) : std::vector<logical_tensor>();
     for (auto* list : {&inputs, &outputs})
-        for (auto& each : *list) each = changed_by(what.at_compile, each);
+        for (auto& each : *list) each = changed_by(problem.at_compile, each);
     const auto compiled = compile(partitions[0].get(), inputs, outputs);
     out.note("compiled", compiled != nullptr);
     if (!compiled) return;
@@ -229,10 +229,10 @@ void run_causal(const transcript& out, const void* data) {
 } // namespace
 
 void add_attention_scenarios(std::vector<scenario>& all) {
-    for (const auto& what : cases())
-        all.push_back({std::string("attention/") + what.name, run_scores, &what});
-    for (const auto& what : causal_cases())
-        all.push_back({std::string("causal/") + what.name, run_causal, &what});
+    for (const auto& problem : cases())
+        all.push_back({std::string("attention/") + problem.name, run_scores, &problem});
+    for (const auto& problem : causal_cases())
+        all.push_back({std::string("causal/") + problem.name, run_causal, &problem});
 }
 
 } // namespace maskwise::contract

@@ -1,7 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin, and compares both.
 
 Every difference must be in the list of differences. Every entry of that list must occur if its
-versions and its condition apply. So the list is exactly what Maskwise does differently from oneDNN.
+versions and its condition apply. So the list holds exactly the differences between Maskwise and
+oneDNN.
 The client's scenario "facts" asks the library for its version and the conditions.
 """
 
@@ -59,8 +60,8 @@ def holds(where: str, facts: dict[str, int]) -> bool:
 def alternatives(cell: str) -> list[str]:
     """Expands "a{b,c}" to "ab" and "ac"."""
     before, _, rest = cell.partition("{")
-    inside, _, behind = rest.partition("}")
-    return [before + each + behind for each in inside.split(",")]
+    inside, _, after = rest.partition("}")
+    return [before + each + after for each in inside.split(",")]
 
 
 def rules_of(where: str, cells: list[str]) -> Iterator[Rule]:

@@ -102,17 +102,17 @@ const std::vector<named_case>& wrong_cases() {
     return cases;
 }
 
-void run(const transcript& out, const select_case& what, const std::vector<logical_tensor>& inputs,
-         const std::vector<logical_tensor>& outputs,
+void run(const transcript& out, const select_case& problem,
+         const std::vector<logical_tensor>& inputs, const std::vector<logical_tensor>& outputs,
          dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion) {
-    select_graph graph(out, what, policy);
+    select_graph graph(out, problem, policy);
     const auto partition = graph.partition();
     if (partition != nullptr) compile_and_execute(out, partition, inputs, outputs);
 }
 
 void run_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const select_case*>(data);
-    run(out, what, {what.cond, what.src_0, what.src_1}, {what.dst});
+    const auto& problem = *static_cast<const select_case*>(data);
+    run(out, problem, {problem.cond, problem.src_0, problem.src_1}, {problem.dst});
 }
 
 // The lists passed to compile differ from the ports: in order, with more tensors, in types.
@@ -146,31 +146,31 @@ const std::vector<list_case>& list_cases() {
 }
 
 void run_list_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const list_case*>(data);
-    run(out, shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}), what.inputs, what.outputs);
+    const auto& problem = *static_cast<const list_case*>(data);
+    run(out, shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}), problem.inputs, problem.outputs);
 }
 
 void same_source_twice(const transcript& out, const void*) {
-    select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
-    what.src_1 = what.src_0;
-    run(out, what, {what.cond, what.src_0}, {what.dst});
+    select_case problem = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    problem.src_1 = problem.src_0;
+    run(out, problem, {problem.cond, problem.src_0}, {problem.dst});
 }
 
 void constant_src_0(const transcript& out, const void*) {
-    select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
-    what.src_0.property = dnnl_graph_tensor_property_constant;
-    run_case(out, &what);
+    select_case problem = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    problem.src_0.property = dnnl_graph_tensor_property_constant;
+    run_case(out, &problem);
 }
 
 void debug_policy(const transcript& out, const void*) {
-    const select_case what = shapes({4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
-    run(out, what, {what.cond, what.src_0, what.src_1}, {what.dst},
+    const select_case problem = shapes({4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    run(out, problem, {problem.cond, problem.src_0, problem.src_1}, {problem.dst},
         dnnl_graph_partition_policy_debug);
 }
 
 void compiled_twice(const transcript& out, const void*) {
-    const select_case what = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
-    select_graph graph(out, what);
+    const select_case problem = shapes({2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4});
+    select_graph graph(out, problem);
     const auto partition = graph.partition();
     if (partition == nullptr) return;
     const auto compiled = make_compiled(partition);
@@ -190,8 +190,8 @@ void compiled_twice(const transcript& out, const void*) {
 void add_compile_scenarios(std::vector<scenario>& all) {
     for (const auto* cases : {&legal_cases(), &wrong_cases()})
         for (const auto& named : *cases)
-            all.push_back({std::string("compile/") + named.name, run_case, &named.what});
-    for (const auto& what : list_cases()) all.push_back({what.name, run_list_case, &what});
+            all.push_back({std::string("compile/") + named.name, run_case, &named.problem});
+    for (const auto& problem : list_cases()) all.push_back({problem.name, run_list_case, &problem});
     all.push_back({"compile/same_source_twice", same_source_twice});
     all.push_back({"compile/constant_src_0", constant_src_0});
     all.push_back({"compile/debug_policy", debug_policy});

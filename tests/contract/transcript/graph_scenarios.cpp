@@ -208,8 +208,8 @@ void run_case(const transcript& out, const void* data) {
 } // namespace
 
 void add_graph_scenarios(std::vector<scenario>& all) {
-    for (const auto& what : cases())
-        all.push_back({std::string("graph/") + what.name, run_case, &what});
+    for (const auto& problem : cases())
+        all.push_back({std::string("graph/") + problem.name, run_case, &problem});
     all.push_back({"graph/gpu_engine_kind", gpu_engine_kind});
     all.push_back({"graph/impossible_rank", impossible_rank});
     all.push_back({"graph/attention_in_16_bits", attention_in_16_bits});

@@ -70,9 +70,9 @@ void too_many_partitions_asked(const transcript& out, const void*) {
 }
 
 void ports(const transcript& out, const void*) {
-    select_case what = plain;
-    what.src_1 = what.src_0; // one tensor in two slots counts twice
-    select_graph graph(out, what);
+    select_case problem = plain;
+    problem.src_1 = problem.src_0; // one tensor in two slots counts twice
+    select_graph graph(out, problem);
     const auto partition = graph.partition();
     if (partition == nullptr) return;
     std::size_t count = 0;

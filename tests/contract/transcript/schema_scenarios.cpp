@@ -59,8 +59,8 @@ void add_select(const transcript& out, const std::vector<logical_tensor>& inputs
 }
 
 void run_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const schema_case*>(data);
-    add_select(out, what.inputs, what.outputs, [](dnnl_graph_op_t) {});
+    const auto& each = *static_cast<const schema_case*>(data);
+    add_select(out, each.inputs, each.outputs, [](dnnl_graph_op_t) {});
 }
 
 struct attribute_case {
@@ -91,20 +91,20 @@ constexpr attribute_case attribute_cases[] = {
 };
 
 void run_attribute_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const attribute_case*>(data);
+    const auto& each = *static_cast<const attribute_case*>(data);
     const schema_case& right = cases().front();
     add_select(out, right.inputs, right.outputs,
-               [&](dnnl_graph_op_t op) { out.status("set", what.set(op)); });
+               [&](dnnl_graph_op_t op) { out.status("set", each.set(op)); });
 }
 
 } // namespace
 
 void add_schema_scenarios(std::vector<scenario>& all_scenarios) {
-    for (const auto& what : cases())
-        all_scenarios.push_back({std::string("schema/") + what.name, run_case, &what});
-    for (const auto& what : attribute_cases)
+    for (const auto& each : cases())
+        all_scenarios.push_back({std::string("schema/") + each.name, run_case, &each});
+    for (const auto& each : attribute_cases)
         all_scenarios.push_back(
-            {std::string("schema/attribute_") + what.name, run_attribute_case, &what});
+            {std::string("schema/attribute_") + each.name, run_attribute_case, &each});
 }
 
 } // namespace maskwise::contract

@@ -38,11 +38,11 @@ void execute(const transcript& out, dnnl_graph_compiled_partition_t compiled,
 
 select_case with_tensor(const logical_tensor& tensor) {
     const dims all{2, 3, 4};
-    select_case made{dense(cond_id, dnnl_boolean, all), dense(src_0_id, dnnl_f32, all),
-                     dense(src_1_id, dnnl_f32, all), dense(dst_id, dnnl_f32, all), ""};
-    logical_tensor* const operands[] = {&made.cond, &made.src_0, &made.src_1, &made.dst};
+    select_case result{dense(cond_id, dnnl_boolean, all), dense(src_0_id, dnnl_f32, all),
+                       dense(src_1_id, dnnl_f32, all), dense(dst_id, dnnl_f32, all), ""};
+    logical_tensor* const operands[] = {&result.cond, &result.src_0, &result.src_1, &result.dst};
     *operands[tensor.id] = tensor;
-    return made;
+    return result;
 }
 
 logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout) {
@@ -56,19 +56,19 @@ std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
     return hash;
 }
 
-select_graph::select_graph(const transcript& out, const select_case& what,
+select_graph::select_graph(const transcript& out, const select_case& problem,
                            dnnl_graph_partition_policy_t policy)
     : out_(out), policy_(policy), graph_(make_graph()) {
     dnnl_graph_op_t op = nullptr;
     out.status("op_create", dnnl_graph_op_create(&op, 7, dnnl_graph_op_select, "sel"));
     op_.reset(op);
-    for (const auto* input : {&what.cond, &what.src_0, &what.src_1})
+    for (const auto* input : {&problem.cond, &problem.src_0, &problem.src_1})
         dnnl_graph_op_add_input(op, input);
-    dnnl_graph_op_add_output(op, &what.dst);
-    if (!what.auto_broadcast.empty())
+    dnnl_graph_op_add_output(op, &problem.dst);
+    if (!problem.auto_broadcast.empty())
         out.status("op_set_attr_str",
                    dnnl_graph_op_set_attr_str(op, dnnl_graph_op_attr_auto_broadcast,
-                                              what.auto_broadcast.c_str(), 1));
+                                              problem.auto_broadcast.c_str(), 1));
     out.status("add_op", dnnl_graph_add_op(graph(), op));
 }
 

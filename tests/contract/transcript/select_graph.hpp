@@ -18,7 +18,7 @@ struct select_case {
 };
 struct named_case {
     const char* name;
-    select_case what;
+    select_case problem;
 };
 
 // All operands are f32 {2, 3, 4}, except this one.
@@ -29,7 +29,7 @@ logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layou
 class select_graph {
 public:
     // Builds op and graph; notes the statuses of op_create and add_op.
-    select_graph(const transcript& out, const select_case& what,
+    select_graph(const transcript& out, const select_case& problem,
                  dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
 
     dnnl_graph_graph_t graph() const { return graph_.get(); }

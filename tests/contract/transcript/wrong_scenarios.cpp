@@ -51,10 +51,11 @@ const std::vector<named_case>& cases() {
 }
 
 void run_wrong_case(const transcript& out, const void* data) {
-    const auto& what = *static_cast<const select_case*>(data);
+    const auto& problem = *static_cast<const select_case*>(data);
     select_graph graph(out, with_tensor(dense(dst_id, f32, {2, 3, 4})));
     const auto partition = graph.partition();
-    const auto compiled = compile(partition, {what.cond, what.src_0, what.src_1}, {what.dst});
+    const auto compiled =
+        compile(partition, {problem.cond, problem.src_0, problem.src_1}, {problem.dst});
     out.note("compiled", compiled != nullptr);
 }
 
@@ -162,8 +163,8 @@ constexpr const char* operand_names[] = {"cond", "src_0", "src_1", "dst"};
 } // namespace
 
 void add_wrong_scenarios(std::vector<scenario>& all) {
-    for (const auto& what : cases())
-        all.push_back({std::string("wrong/") + what.name, run_wrong_case, &what.what});
+    for (const auto& problem : cases())
+        all.push_back({std::string("wrong/") + problem.name, run_wrong_case, &problem.problem});
     for (const auto& id : operand_ids)
         all.push_back({std::string("wrong/null_data_of_") + operand_names[id], null_data, &id});
     all.push_back({"wrong/misaligned", misaligned});

@@ -52,10 +52,10 @@ protected:
     }
 
     owned_compiled compiled() {
-        auto made = compile(partition.get(), {cond, src_0, src_1}, {dst});
-        EXPECT_NE(made, nullptr);
-        EXPECT_EQ(maskwise_owns(made.get()), plugin_expected());
-        return made;
+        auto result = compile(partition.get(), {cond, src_0, src_1}, {dst});
+        EXPECT_NE(result, nullptr);
+        EXPECT_EQ(maskwise_owns(result.get()), plugin_expected());
+        return result;
     }
 
     owned_graph graph;
@@ -75,14 +75,14 @@ TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     EXPECT_EQ(dnnl_graph_partition_get_engine_kind(partition.get(), &kind), dnnl_success);
     EXPECT_EQ(kind, dnnl_cpu);
     EXPECT_NO_FATAL_FAILURE(ask_mangled_partition_kind(partition.get()));
-    const auto made = compiled();
+    const auto result = compiled();
     const std::vector<void*> no_events; // no events, so the type does not matter
     for (const void* deps :
          {static_cast<const void*>(nullptr), static_cast<const void*>(&no_events)})
-        EXPECT_EQ(execute_sycl(made.get(), select_node, deps),
+        EXPECT_EQ(execute_sycl(result.get(), select_node, deps),
                   is_sycl() ? dnnl_success : dnnl_unimplemented);
     logical_tensor scratchpad = dense(9, dnnl_f32, {7});
-    const auto status = scratchpad_of(made.get(), &scratchpad);
+    const auto status = scratchpad_of(result.get(), &scratchpad);
     const bool is_answered = status == dnnl_success && plugin_expected();
     EXPECT_EQ(is_answered ? scratchpad.dims[0] : 0, 0);
 }
@@ -101,10 +101,10 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
 // 4: functions that the headers of a newer oneDNN declare return an error on an older one, too.
 TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
-    const auto made = compiled();
-    EXPECT_EQ(execute_v2(made.get(), select_node), expected(select_node));
+    const auto result = compiled();
+    EXPECT_EQ(execute_v2(result.get(), select_node), expected(select_node));
     logical_tensor answer{};
-    EXPECT_EQ(scratchpad_of(made.get(), &answer), dnnl_success);
+    EXPECT_EQ(scratchpad_of(result.get(), &answer), dnnl_success);
     EXPECT_EQ(answer.ndims, 1);
     EXPECT_EQ(logical_tensor_of_a_tensor(src_0).id, src_0.id);
     EXPECT_EQ(set_fpmath_mode(build({}).get()),
@@ -122,9 +122,9 @@ TEST_F(traps, trap_05_positions_are_those_of_compile) {
          std::vector<std::vector<logical_tensor>>{{src_1, cond, src_0},
                                                   {extra, src_0, src_1, cond},
                                                   {src_0, src_1, src_0, cond, src_1}}) {
-        const auto made = compile(partition.get(), list, {dst});
-        ASSERT_NE(made, nullptr);
-        expect_right(made.get(), list);
+        const auto result = compile(partition.get(), list, {dst});
+        ASSERT_NE(result, nullptr);
+        expect_right(result.get(), list);
     }
 }
 
@@ -134,11 +134,11 @@ TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     memory bytes;
     select_by_reference(select_node, bytes);
     bytes[dst.id].assign(bytes[dst.id].size(), 0xEE);
-    const auto made = compiled();
+    const auto result = compiled();
     const auto flat = [](const logical_tensor& like, std::int64_t extent) {
         return dense(like.id, like.data_type, {extent});
     };
-    ASSERT_EQ(execute(made.get(), {flat(cond, 40), flat(src_0, 360), dense(2, dnnl_f32, {})},
+    ASSERT_EQ(execute(result.get(), {flat(cond, 40), flat(src_0, 360), dense(2, dnnl_f32, {})},
                       {strided(3, dnnl_f32, {40, 9}, {1, 40})}, bytes),
               dnnl_success);
     EXPECT_EQ(bytes[dst.id], expected(select_node));
@@ -187,8 +187,9 @@ TEST_F(traps, trap_08_fused_selects_stay_fused) {
 TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
     const auto inputs = inputs_of(partition.get()), outputs = outputs_of(partition.get());
     ASSERT_EQ(inputs.size(), 3U);
-    const logical_tensor* const given[] = {&cond, &src_0, &src_1};
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_equal(inputs[i], *given[i])) << i;
+    const logical_tensor* const inputs_of_partition[] = {&cond, &src_0, &src_1};
+    for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_TRUE(is_equal(inputs[i], *inputs_of_partition[i])) << i;
     EXPECT_TRUE(is_equal(outputs.at(0), dst));
     EXPECT_EQ(ops_of(partition.get()), std::vector<std::size_t>{select_node.id});
 }
@@ -210,18 +211,18 @@ TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     ASSERT_EQ(dnnl_graph_graph_finalize(other.get()), dnnl_success);
     const auto partitions = partitions_of(other.get(), fusion);
     ASSERT_EQ(partitions.size(), 1U);
-    const auto made = compile(partitions[0].get(), {cond, src_0, src_1}, {dst});
-    ASSERT_NE(made, nullptr);
-    expect_right(made.get());
+    const auto result = compile(partitions[0].get(), {cond, src_0, src_1}, {dst});
+    ASSERT_NE(result, nullptr);
+    expect_right(result.get());
 }
 
 // 11: a dst of any layout comes back strided, so oneDNN's helper functions can read it.
 TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
-    const auto made =
+    const auto result =
         compile(partition.get(), {cond, src_0, src_1}, {any_layout(3, dnnl_f32, {9, 40})});
-    ASSERT_NE(made, nullptr);
+    ASSERT_NE(result, nullptr);
     logical_tensor answer{};
-    ASSERT_EQ(dnnl_graph_compiled_partition_query_logical_tensor(made.get(), 3, &answer),
+    ASSERT_EQ(dnnl_graph_compiled_partition_query_logical_tensor(result.get(), 3, &answer),
               dnnl_success);
     EXPECT_EQ(answer.layout_type, dnnl_graph_layout_type_strided);
     std::size_t bytes = 0;
@@ -245,10 +246,10 @@ TEST_F(traps, trap_13_partition_of_a_single_operator) {
     ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
               dnnl_success);
     const owned_partition single(raw);
-    const auto made = compile(single.get(), {cond, src_0, src_1}, {dst});
-    ASSERT_NE(made, nullptr);
-    EXPECT_EQ(maskwise_owns(made.get()), plugin_expected());
-    expect_right(made.get());
+    const auto result = compile(single.get(), {cond, src_0, src_1}, {dst});
+    ASSERT_NE(result, nullptr);
+    EXPECT_EQ(maskwise_owns(result.get()), plugin_expected());
+    expect_right(result.get());
 }
 
 // 14: the value of a host scalar is copied when the tensor is created, and cannot be queried later.
@@ -256,9 +257,9 @@ TEST_F(traps, trap_14_host_scalars) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN throws at compile";
     if (library().minor < 9) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
     for (const std::size_t slot : {1U, 2U}) {
-        node what{1, dnnl_graph_op_select, {cond, src_0, dense(2, dnnl_f32, {9, 40})}, {dst}};
-        what.inputs[slot] = scalar_of_host(what.inputs[slot].id);
-        EXPECT_EQ(run_with_host_scalar(what, slot, 42.5F), select_with_scalar(what, slot, 42.5F));
+        node spec{1, dnnl_graph_op_select, {cond, src_0, dense(2, dnnl_f32, {9, 40})}, {dst}};
+        spec.inputs[slot] = scalar_of_host(spec.inputs[slot].id);
+        EXPECT_EQ(run_with_host_scalar(spec, slot, 42.5F), select_with_scalar(spec, slot, 42.5F));
     }
 }
 
@@ -284,7 +285,7 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
 // 15: a compiled partition outlives its graph and its partition, whose addresses are reused;
 // engines come and go. stress.cpp tests threads.
 TEST_F(traps, trap_15_lifetimes) {
-    const auto made = compiled();
+    const auto result = compiled();
     partition.reset();
     graph.reset();
     std::vector<owned_compiled> others;
@@ -294,20 +295,20 @@ TEST_F(traps, trap_15_lifetimes) {
         others.push_back(compile(partitions.at(0).get(), {cond, src_0, src_1}, {dst}));
         if (others.size() > 50) others.erase(others.begin(), others.begin() + 25);
     }
-    expect_right(made.get());
+    expect_right(result.get());
     for (const auto& other : others) expect_right(other.get());
 }
 
 TEST_F(traps, trap_15_engines_come_and_go) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN ties a compiled partition to one engine";
-    owned_compiled made;
+    owned_compiled result;
     for (int i = 0; i < 3; ++i) {
         dnnl_engine_t engine = nullptr;
         ASSERT_EQ(dnnl_engine_create(&engine, dnnl_cpu, 0), dnnl_success);
-        made = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
-        ASSERT_NE(made, nullptr);
+        result = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
+        ASSERT_NE(result, nullptr);
         ASSERT_EQ(dnnl_engine_destroy(engine), dnnl_success);
-        expect_right(made.get()); // tensors and stream have another engine of this kind
+        expect_right(result.get()); // tensors and stream have another engine of this kind
     }
 }
 
@@ -339,8 +340,8 @@ TEST_F(traps, one_libtbb) {
     std::ifstream maps("/proc/self/maps");
     std::set<std::string> files;
     for (std::string line; std::getline(maps, line);)
-        if (const auto at = line.find("/"); line.find("libtbb.so") != std::string::npos)
-            files.insert(line.substr(at));
+        if (const auto slash = line.find("/"); line.find("libtbb.so") != std::string::npos)
+            files.insert(line.substr(slash));
     EXPECT_LE(files.size(), 1U);
 #ifndef MASKWISE_STD_THREADS
     if (plugin_expected()) {
@@ -350,15 +351,15 @@ TEST_F(traps, one_libtbb) {
 }
 
 TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
-    if (!plugin_expected()) GTEST_SKIP() << "what oneDNN makes of this is its own";
+    if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone may do anything here";
     const auto handle = make_compiled(partition.get());
     for (const std::int64_t rows : {3, 9}) {
-        const node what = select_of({40}, {rows, 40}, {1}, {rows, 40});
-        ASSERT_EQ(compile_into(handle.get(), partition.get(), what.inputs, what.outputs),
+        const node spec = select_of({40}, {rows, 40}, {1}, {rows, 40});
+        ASSERT_EQ(compile_into(handle.get(), partition.get(), spec.inputs, spec.outputs),
                   dnnl_success);
         memory bytes;
-        ASSERT_EQ(execute(handle.get(), what.inputs, what.outputs, bytes), dnnl_success);
-        EXPECT_EQ(bytes[dst.id], expected(what));
+        ASSERT_EQ(execute(handle.get(), spec.inputs, spec.outputs, bytes), dnnl_success);
+        EXPECT_EQ(bytes[dst.id], expected(spec));
     }
 }
 

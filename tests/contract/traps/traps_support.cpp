@@ -22,8 +22,8 @@ struct bound_node {
     memory bytes;
     bound_tensors inputs, outputs;
 
-    explicit bound_node(const node& what)
-        : inputs(what.inputs, bytes), outputs(what.outputs, bytes) {}
+    explicit bound_node(const node& spec)
+        : inputs(spec.inputs, bytes), outputs(spec.outputs, bytes) {}
 };
 
 struct thrown_by_the_client : std::runtime_error {
@@ -50,9 +50,9 @@ void ask_mangled_partition_kind(dnnl_graph_partition_t partition) {
          const_dnnl_graph_partition_t(partition), &kind);
 }
 
-dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what,
+dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps) {
-    bound_node bound(what);
+    bound_node bound(spec);
     return call("dnnl_graph_sycl_interop_compiled_partition_execute",
                 const_dnnl_graph_compiled_partition_t(compiled), cpu_stream(), bound.inputs.size(),
                 bound.inputs.data(), bound.outputs.size(), bound.outputs.data(), deps,
@@ -88,18 +88,18 @@ dnnl_status_t create_ocl_allocator() {
                 static_cast<void*>(nullptr));
 }
 
-std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& what) {
-    bound_node bound(what);
+std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& spec) {
+    bound_node bound(spec);
     const auto status = call("dnnl_graph_compiled_partition_execute_v2",
                              const_dnnl_graph_compiled_partition_t(compiled), cpu_stream(),
                              bound.inputs.size(), bound.inputs.data(), bound.outputs.size(),
                              bound.outputs.data(), const_dnnl_graph_tensor_t(nullptr));
     dnnl_stream_wait(cpu_stream());
-    return status == dnnl_success ? bound.bytes[what.outputs[0].id] : std::vector<std::uint8_t>{};
+    return status == dnnl_success ? bound.bytes[spec.outputs[0].id] : std::vector<std::uint8_t>{};
 }
 
-logical_tensor logical_tensor_of_a_tensor(const logical_tensor& what) {
-    const auto tensor = tensor_at(what, nullptr);
+logical_tensor logical_tensor_of_a_tensor(const logical_tensor& desc) {
+    const auto tensor = tensor_at(desc, nullptr);
     logical_tensor answer{};
     call("dnnl_graph_tensor_get_logical_tensor", const_dnnl_graph_tensor_t(tensor.get()), &answer);
     return answer;
@@ -111,11 +111,11 @@ bool a_throwing_allocator_reaches_the_client() {
     if (dnnl_graph_allocator_create(&allocator, allocate_nothing, free_nothing) != dnnl_success ||
         dnnl_graph_make_engine_with_allocator(&engine, dnnl_cpu, 0, allocator) != dnnl_success)
         return false;
-    const logical_tensor what = dense(1, dnnl_f32, {16});
+    const logical_tensor desc = dense(1, dnnl_f32, {16});
     dnnl_graph_tensor_t tensor = nullptr;
     bool caught = false;
     try {
-        dnnl_graph_tensor_create(&tensor, &what, engine, DNNL_MEMORY_ALLOCATE);
+        dnnl_graph_tensor_create(&tensor, &desc, engine, DNNL_MEMORY_ALLOCATE);
     } catch (const thrown_by_the_client&) {
         caught = true;
     }
@@ -125,9 +125,9 @@ bool a_throwing_allocator_reaches_the_client() {
 }
 
 logical_tensor scalar_of_host(std::size_t id) {
-    logical_tensor made = dense(id, dnnl_f32, {});
-    made.property = host_scalar;
-    return made;
+    logical_tensor result = dense(id, dnnl_f32, {});
+    result.property = host_scalar;
+    return result;
 }
 
 namespace {
@@ -141,19 +141,19 @@ memory scalar_memory(std::size_t id, float value) {
 
 } // namespace
 
-std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value) {
-    const auto partitions = partitions_of(build({what}).get());
-    const auto compiled = compile(partitions.at(0).get(), what.inputs, what.outputs);
-    auto bytes = scalar_memory(what.inputs[slot].id, value);
-    if (!compiled || execute(compiled.get(), what.inputs, what.outputs, bytes) != dnnl_success)
+std::vector<std::uint8_t> run_with_host_scalar(const node& spec, std::size_t slot, float value) {
+    const auto partitions = partitions_of(build({spec}).get());
+    const auto compiled = compile(partitions.at(0).get(), spec.inputs, spec.outputs);
+    auto bytes = scalar_memory(spec.inputs[slot].id, value);
+    if (!compiled || execute(compiled.get(), spec.inputs, spec.outputs, bytes) != dnnl_success)
         return {};
-    return bytes[what.outputs[0].id];
+    return bytes[spec.outputs[0].id];
 }
 
-std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value) {
-    auto bytes = scalar_memory(what.inputs[slot].id, value);
-    select_by_reference(what, bytes);
-    return bytes[what.outputs[0].id];
+std::vector<std::uint8_t> select_with_scalar(const node& spec, std::size_t slot, float value) {
+    auto bytes = scalar_memory(spec.inputs[slot].id, value);
+    select_by_reference(spec, bytes);
+    return bytes[spec.outputs[0].id];
 }
 
 dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar) {

@@ -16,7 +16,7 @@ bool is_equal(const logical_tensor& a, const logical_tensor& b);
 // Each returns `unimplemented` if the process does not have the function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 // `deps` points to a std::vector<sycl::event> or is null.
-dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& what,
+dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps);
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);
 std::size_t constant_cache_capacity();
@@ -26,18 +26,18 @@ dnnl_status_t set_dump_mode(unsigned modes);
 dnnl_status_t create_ocl_allocator();
 
 // dst's bytes after dnnl_graph_compiled_partition_execute_v2; empty on failure.
-std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& what);
+std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, const node& spec);
 
-// The result of dnnl_graph_tensor_get_logical_tensor for a tensor created from `what`.
-logical_tensor logical_tensor_of_a_tensor(const logical_tensor& what);
+// The result of dnnl_graph_tensor_get_logical_tensor for a tensor created from `desc`.
+logical_tensor logical_tensor_of_a_tensor(const logical_tensor& desc);
 
 // Whether the client catches the exception of an engine whose allocator throws. Not on SYCL.
 bool a_throwing_allocator_reaches_the_client();
 
 // A 0-D f32 host scalar, and a Select whose input `slot` is one.
 logical_tensor scalar_of_host(std::size_t id);
-std::vector<std::uint8_t> run_with_host_scalar(const node& what, std::size_t slot, float value);
-std::vector<std::uint8_t> select_with_scalar(const node& what, std::size_t slot, float value);
+std::vector<std::uint8_t> run_with_host_scalar(const node& spec, std::size_t slot, float value);
+std::vector<std::uint8_t> select_with_scalar(const node& spec, std::size_t slot, float value);
 
 // Executes the first partition of a graph with a host scalar as the tensor `scalar`, in any role.
 dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar);

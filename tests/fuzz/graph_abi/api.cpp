@@ -6,8 +6,8 @@
 
 namespace maskwise::fuzz {
 
-[[noreturn]] void fail(const std::string& what) {
-    std::fprintf(stderr, "%s\n", what.c_str());
+[[noreturn]] void fail(const std::string& message) {
+    std::fprintf(stderr, "%s\n", message.c_str());
     std::abort();
 }
 

@@ -6,8 +6,8 @@
 
 namespace maskwise::fuzz {
 
-// The functions that a graph is built and run with, once as the program sees them, with the plugin
-// in front, and once of the real library after it.
+// The functions that build and run a graph. There are two tables: the program's functions, with the
+// plugin in front, and the real library's.
 // clang-format off
 #define MASKWISE_FUZZ_CALLS(X) \
     X(op_create) X(op_destroy) X(op_add_input) X(op_add_output) X(op_set_attr_f32) \
@@ -32,7 +32,7 @@ struct api {
 };
 
 // Prints the fault and ends the process: a fuzz target reports by ending.
-[[noreturn]] void fail(const std::string& what);
+[[noreturn]] void fail(const std::string& message);
 
 const api& with_plugin();
 const api& real();

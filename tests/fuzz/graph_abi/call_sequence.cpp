@@ -81,7 +81,7 @@ private:
         call("op_create", [&](const api& side, std::size_t i) {
             return side.op_create(&op[i], description.id, description.kind, "op");
         });
-        // What most clients do at once; other calls come by chance, or never.
+        // Most clients do this at once; here it comes at once, later or never.
         if (one_in(random_, 4)) return;
         for (const auto& input : description.inputs) add(op, input, &api::op_add_input);
         for (const auto& output : description.outputs) add(op, output, &api::op_add_output);

@@ -45,9 +45,9 @@ public:
 
     chain_description draw_attention() {
         may_cast_ = false;
-        may_replace_ = dnnl_version()->minor >= 8; // older ones die of it in some kernels
-        may_drop_dimensions_ = false;              // a MatMul with such an Add inside ends 3.13
-        masks_broadcast_ = !one_in(later_, 3);     // others Maskwise leaves to oneDNN 3.13
+        may_replace_ = dnnl_version()->minor >= 8; // some kernels of older ones crash on it
+        may_drop_dimensions_ = false;          // 3.13 crashes on a MatMul with such an Add inside
+        masks_broadcast_ = !one_in(later_, 3); // else Maskwise leaves the graph to oneDNN 3.13
         const auto type = draw_type();
         const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
         const std::size_t heads = to_.add_dimension(draw(random_, 1, 4));
@@ -57,18 +57,20 @@ public:
         // With grouped queries, heads share keys and values. Drawn from a separate stream, so that
         // most existing inputs still draw the same graphs.
         auto aside = later_;
-        dimensions own{batch, heads}, shared = own;
-        if (one_in(aside, 5)) own.push_back(to_.add_dimension(3)), shared.push_back(0);
-        const auto of = [](dimensions shape, std::size_t down, std::size_t across) {
+        dimensions all_heads{batch, heads}, shared = all_heads;
+        if (one_in(aside, 5)) all_heads.push_back(to_.add_dimension(3)), shared.push_back(0);
+        const auto with_matrix = [](dimensions shape, std::size_t down, std::size_t across) {
             shape.insert(shape.end(), {down, across});
             return shape;
         };
-        const auto q = to_.input(type, of(own, rows, size), 0.25);
-        const auto k = to_.input(
-            type, transposes ? of(shared, columns, size) : of(shared, size, columns), 0.25);
-        whole_ = of(own, rows, columns);
-        // of scores and added operands: 3.13 ends the process on it
-        to_.may_lay_out_anew = false; // of scores and what is added, 3.13 ends on it
+        const auto q = to_.input(type, with_matrix(all_heads, rows, size), 0.25);
+        const auto k = to_.input(type,
+                                 transposes ? with_matrix(shared, columns, size)
+                                            : with_matrix(shared, size, columns),
+                                 0.25);
+        whole_ = with_matrix(all_heads, rows, columns);
+        // New layouts of scores and added operands would make 3.13 end the process.
+        to_.may_lay_out_anew = false;
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
         for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
         to_.may_lay_out_anew = true;
@@ -80,8 +82,8 @@ public:
             if (one_in(random_, 6)) return to_.take();
             start(soft_max_of(current()));
         }
-        const auto v = to_.input(type, of(shared, columns, size));
-        start(multiply_matrices(current(), v, of(own, rows, size), 2, false));
+        const auto v = to_.input(type, with_matrix(shared, columns, size));
+        start(multiply_matrices(current(), v, with_matrix(all_heads, rows, size), 2, false));
         if (one_in(random_, 3)) reorder();
         return to_.take();
     }
@@ -92,10 +94,10 @@ private:
 
     chain_value multiply_matrices(const chain_value& a, const chain_value& b,
                                   const dimensions& shape, double largest, bool transposes) {
-        attributes given;
-        if (transposes) given.emplace_back(dnnl_graph_op_attr_transpose_b, true);
+        attributes attrs;
+        if (transposes) attrs.emplace_back(dnnl_graph_op_attr_transpose_b, true);
         return to_.op(dnnl_graph_op_matmul, {a, b}, a.type, shape, largest,
-                      a.error * 2 + largest * 1e-5, std::move(given));
+                      a.error * 2 + largest * 1e-5, std::move(attrs));
     }
 
     void reorder() {
@@ -164,21 +166,21 @@ private:
         static constexpr dnnl_graph_op_kind_t kinds[] = {
             dnnl_graph_op_tanh,       dnnl_graph_op_tanh,       dnnl_graph_op_leaky_relu,
             dnnl_graph_op_leaky_relu, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
-            dnnl_graph_op_exp,        dnnl_graph_op_square}; // the last three stay oneDNN's
+            dnnl_graph_op_exp,        dnnl_graph_op_square}; // oneDNN runs the last three
         const auto row = current();
         auto kind = kinds[draw(random_, 0, 7)];
         const bool grows = kind == dnnl_graph_op_exp || kind == dnnl_graph_op_square;
         if (grows && (row.largest > 4 || row.error > 0.02)) kind = dnnl_graph_op_tanh;
         double largest = row.largest, error = row.error;
-        attributes given;
+        attributes attrs;
         if (kind == dnnl_graph_op_tanh) largest = 1;
         if (kind == dnnl_graph_op_exp) largest = std::exp(row.largest), error *= 1.1 * largest;
         if (kind == dnnl_graph_op_square)
             largest *= row.largest, error *= 2 * row.largest + row.error;
-        if (kind == dnnl_graph_op_leaky_relu) given = {{dnnl_graph_op_attr_alpha, 0.3F}};
+        if (kind == dnnl_graph_op_leaky_relu) attrs = {{dnnl_graph_op_attr_alpha, 0.3F}};
         if (kind == dnnl_graph_op_clamp)
-            given = {{dnnl_graph_op_attr_min, -0.7F}, {dnnl_graph_op_attr_max, 1.3F}};
-        start(to_.op(kind, {row}, row.type, whole_, largest, error, std::move(given)));
+            attrs = {{dnnl_graph_op_attr_min, -0.7F}, {dnnl_graph_op_attr_max, 1.3F}};
+        start(to_.op(kind, {row}, row.type, whole_, largest, error, std::move(attrs)));
     }
 
     void cast() {
@@ -203,16 +205,16 @@ private:
         const auto rank = std::ssize(whole_);
         std::int64_t axis = one_in(random_, 2) ? -1 : rank - 1;
         if (one_in(random_, 5)) axis = draw(random_, 0, rank - 1);
-        auto given = axis_of(axis);
+        auto attrs = axis_of(axis);
         if (knows_more_ && one_in(random_, 3))
-            given.emplace_back(dnnl_graph_op_attr_mode, std::string("inf_as_zero"));
-        const auto made = to_.op(dnnl_graph_op_softmax, {from}, from.type, whole_, 1,
-                                 std::min(1.0, 2.5 * from.error), std::move(given));
+            attrs.emplace_back(dnnl_graph_op_attr_mode, std::string("inf_as_zero"));
+        const auto result = to_.op(dnnl_graph_op_softmax, {from}, from.type, whole_, 1,
+                                   std::min(1.0, 2.5 * from.error), std::move(attrs));
         auto row = whole_;
         row[static_cast<std::size_t>((axis + rank) % rank)] = 0;
         if (knows_more_ && !may_cast_ && one_in(random_, 4))
             to_.add_output(dnnl_f32, row, from.error + (from.largest + 5) * 1e-5);
-        return made;
+        return result;
     }
 
     // Comparisons have only operands that the client fills, because a nearly correct result may
@@ -264,16 +266,16 @@ private:
     void quantize() {
         const auto from = current();
         const double scale = from.largest / 100;
-        attributes given{{dnnl_graph_op_attr_scales, static_cast<float>(scale)},
+        attributes attrs{{dnnl_graph_op_attr_scales, static_cast<float>(scale)},
                          {dnnl_graph_op_attr_zps, std::vector<std::int64_t>{3}}};
         start(to_.op(dnnl_graph_op_quantize, {from}, one_in(random_, 2) ? dnnl_u8 : dnnl_s8, whole_,
-                     128, from.error / scale + 0.5, std::move(given)));
+                     128, from.error / scale + 0.5, std::move(attrs)));
     }
 
     generator& random_;
     generator& later_;
     chain_writer to_;
-    dimensions whole_; // the row's, the shape of every result
+    dimensions whole_; // the shape of every result
     std::vector<chain_value> values_;
     bool has_select_ = false;
     // of SoftMax scores where the mask is true

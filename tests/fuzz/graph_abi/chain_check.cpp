@@ -60,15 +60,16 @@ class comparison {
 public:
     comparison(const session& alone, const chain_description& chain, const tensor_bytes& inputs,
                const chain_result& plugin_side, const chain_result& other, tally& counted)
-        : alone_(alone), chain_(chain), inputs_(inputs), own_(plugin_side), other_(other),
+        : alone_(alone), chain_(chain), inputs_(inputs), plugin_(plugin_side), other_(other),
           counted_(counted) {}
 
     void run() {
-        if (!own_.fault.empty() && own_.fault != other_.fault) end(own_.fault);
-        const bool own_has_run = own_.refusal.empty();
+        if (!plugin_.fault.empty() && plugin_.fault != other_.fault) end(plugin_.fault);
+        const bool own_has_run = plugin_.refusal.empty();
         const bool other_has_run = other_.refusal.empty() && other_.fault.empty();
-        if (!own_has_run && other_has_run) end("oneDNN alone runs it, the plugin: " + own_.refusal);
-        if (std::any_of(own_.written.begin(), own_.written.end(),
+        if (!own_has_run && other_has_run)
+            end("oneDNN alone runs it, the plugin: " + plugin_.refusal);
+        if (std::any_of(plugin_.written.begin(), plugin_.written.end(),
                         [this](std::size_t id) { return !are_alike(id); }))
             decide();
         ++(!own_has_run ? counted_.refused : other_has_run ? counted_.compared : counted_.only_own);
@@ -81,7 +82,7 @@ private:
 
     bool are_alike(std::size_t id) const {
         return other_.written.contains(id) &&
-               difference({own_.tensors.at(id), own_.bytes.at(id)},
+               difference({plugin_.tensors.at(id), plugin_.bytes.at(id)},
                           {other_.tensors.at(id), other_.bytes.at(id)}, chain_.tolerance.at(id))
                    .empty();
     }
@@ -90,8 +91,8 @@ private:
     // Select turns infinities into NaN, which hides wrong products. 3.13 reads outside a broadcast
     // operand if the other operands are transposed, which the client did not ask for.
     bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
-        if (own_.owned.contains(id)) return false;
-        const auto again = repeat_partition(alone_, chain_, own_, other_, id);
+        if (plugin_.owned.contains(id)) return false;
+        const auto again = repeat_partition(alone_, chain_, plugin_, other_, id);
         return again.refusal.empty() && again.fault.empty() &&
                !plugin_side.find_wrong(again, id).empty();
     }
@@ -100,8 +101,8 @@ private:
     // even from the plugin's inputs, or if oneDNN computed it in a partition that does not occur
     // without the plugin.
     void decide() {
-        judge plugin_side(chain_, inputs_, own_), other(chain_, inputs_, other_);
-        for (const std::size_t id : own_.written) {
+        judge plugin_side(chain_, inputs_, plugin_), other(chain_, inputs_, other_);
+        for (const std::size_t id : plugin_.written) {
             decide(plugin_side, other, id);
             plugin_side.go_on_from(id);
             if (other_.written.contains(id)) other.go_on_from(id);
@@ -113,7 +114,7 @@ private:
         const bool other_has_it = other_.written.contains(id);
         const std::string wrong = plugin_side.find_wrong(id);
         bool other_is_wrong = other_has_it && !other.find_wrong(id).empty();
-        if (!wrong.empty() && !other_has_it && !own_.owned.contains(id)) {
+        if (!wrong.empty() && !other_has_it && !plugin_.owned.contains(id)) {
             ++counted_.unreached_are_wrong;
             return;
         }
@@ -128,7 +129,7 @@ private:
     const session& alone_;
     const chain_description& chain_;
     const tensor_bytes& inputs_;
-    const chain_result &own_, &other_;
+    const chain_result &plugin_, &other_;
     tally& counted_;
 };
 

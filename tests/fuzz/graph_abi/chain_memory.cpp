@@ -8,7 +8,7 @@
 namespace maskwise::fuzz {
 namespace {
 
-// A boolean is the byte that it is.
+// A boolean is read as its byte.
 test::element element_of(dnnl_data_type_t type) {
     return type == dnnl_boolean ? test::element::u8 : static_cast<test::element>(type);
 }

@@ -54,8 +54,9 @@ double compute(const op_description& op, double x, double y) {
     }
 }
 
-// Their definitions do not mention NaN, or oneDNN's kernels differ by layout, as for GreaterEqual:
-// of Exp the generated one makes infinity, of Sigmoid the reference makes 0.
+// Whether the result for NaN is open: the definition does not mention NaN, or oneDNN's kernels
+// differ by layout, as for GreaterEqual. The generated kernel of Exp returns infinity for NaN, the
+// reference kernel of Sigmoid 0.
 bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
     switch (kind) {
     case dnnl_graph_op_exp:
@@ -91,7 +92,7 @@ exact_tensor multiply_matrices(const op_description& op, const exact_tensor& a,
     const std::size_t rank = a.values.extents.size();
     auto columns = test::largest_along(b.certainty, transposes ? rank - 1 : rank - 2);
     if (transposes) std::swap(columns.extents[rank - 1], columns.extents[rank - 2]);
-    // 0 * NaN is a number if it is left out; f32 has no smaller weights.
+    // A skipped product makes no NaN. f32 has no weights between 0 and this bound.
     const double negligible = skips ? 1e-38 : -1;
     const auto product =
         test::multiply_matrices(a.values, b.values, false, transposes, negligible).value();
@@ -164,7 +165,8 @@ std::vector<exact_tensor> run_op(const op_description& op,
     }
 }
 
-// One way to compute the chain. Only weights skip: what another operator has made, never a query.
+// One way to compute the chain. Only weights may be skipped: results of another operator, never a
+// query.
 exact_tensors run(const chain_description& chain, exact_tensors values, const masked_rule& rule) {
     for (const auto& op : chain.graph.ops) {
         std::vector<const exact_tensor*> in;
@@ -188,17 +190,17 @@ bool is_right(double actual, const exact_tensor& wanted, std::size_t index, doub
 
 chain_oracle::chain_oracle(const chain_description& chain, const tensor_bytes& inputs)
     : chain_(chain) {
-    for (const auto& [id, bytes] : inputs) given_[id] = read({chain.now.at(id), bytes});
+    for (const auto& [id, bytes] : inputs) known_[id] = read({chain.now.at(id), bytes});
     compute();
 }
 
 void chain_oracle::take(const laid_out& stored) {
-    given_[stored.tensor.id] = read(stored);
+    known_[stored.tensor.id] = read(stored);
     compute();
 }
 
 void chain_oracle::compute() {
-    for (auto& [rule, values] : by_rule_) values = run(chain_, given_, rule);
+    for (auto& [rule, values] : by_rule_) values = run(chain_, known_, rule);
 }
 
 std::string chain_oracle::find_wrong(const laid_out& stored, bool& loses_nans) const {

@@ -38,16 +38,16 @@ public:
 
     // Empty if every element of the tensor is within the chain's bounds. A number instead of NaN
     // after SoftMax is accepted and sets `loses_nans`.
-    std::string find_wrong(const laid_out& made, bool& loses_nans) const;
+    std::string find_wrong(const laid_out& problem, bool& loses_nans) const;
 
     // Later values are computed from this tensor as the library computed it.
-    void take(const laid_out& made);
+    void take(const laid_out& problem);
 
 private:
     void compute();
 
     const chain_description& chain_;
-    exact_tensors given_; // inputs, and what was taken
+    exact_tensors known_; // inputs, and tensors as the library computed them
     std::array<std::pair<masked_rule, exact_tensors>, 4> by_rule_{
         {{{false, false}, {}}, {{true, false}, {}}, {{false, true}, {}}, {{true, true}, {}}}};
 };

@@ -80,7 +80,7 @@ private:
         for (auto& input : inputs_) {
             const auto known = result_.tensors.find(input.id);
             if (known == result_.tensors.end()) {
-                result_.fault = "a partition comes before what it uses";
+                result_.fault = "a partition comes before its inputs' partitions";
                 return false;
             }
             input = known->second;
@@ -168,7 +168,7 @@ private:
     void look_at(const logical_tensor& tensor) {
         const auto& bytes = result_.bytes.at(tensor.id);
         if (!is_guarded(bytes))
-            result_.fault = "written behind tensor " + std::to_string(tensor.id);
+            result_.fault = "written past the end of tensor " + std::to_string(tensor.id);
         if (tensor.data_type == dnnl_boolean && bytes[0] == guard)
             result_.refusal = "leaves tensor " + std::to_string(tensor.id) + " unwritten";
     }

@@ -20,27 +20,28 @@ struct chain_result {
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
     std::set<std::size_t> written; // tensors of the partitions that were run
-    std::set<std::size_t> owned;   // of these, tensors that Maskwise made
-    // Partitions of several operators that are Maskwise's: those that oneDNN does not have, and its
-    // own.
+    std::set<std::size_t> owned;   // those of them that Maskwise computed
+    // Counts of Maskwise's partitions of several operators. merged: oneDNN alone has no such
+    // partition. composites: oneDNN alone has it, too.
     int merged = 0, composites = 0;
 };
 
 using tensor_bytes = std::map<std::size_t, std::vector<std::byte>>;
 
-// Numbers of the bounds in `chain` for each tensor that the client fills; now and then one of them
-// has NaNs. `later`: see chain_writer.
+// Random numbers within the bounds in `chain` for each tensor that the client fills. Now and then
+// one tensor has NaNs. `later`: see chain_writer.
 tensor_bytes draw_inputs(generator& random, generator& later, const chain_description& chain);
 
 // Compiles and executes each of the session's partitions.
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// Runs the partition that computes the tensor again, on `side` and with the inputs of `own`. The
+// Runs the partition that computes the tensor again, on `side` and with the inputs of `plugin`. The
 // partition's inputs must be dense or have the layouts of `other`, a result of `side`; else
 // `refusal` says so.
 chain_result repeat_partition(const session& side, const chain_description& chain,
-                              const chain_result& own, const chain_result& other, std::size_t id);
+                              const chain_result& plugin, const chain_result& other,
+                              std::size_t id);
 
 // Faults that the target's tests plant.
 bool planted(const char* fault);

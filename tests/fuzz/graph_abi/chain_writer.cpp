@@ -15,7 +15,7 @@ using test::one_in;
 
 constexpr std::size_t first_op = 100, no_tensor = 7777;
 
-// How far a library's result may be from the exact one that its type then rounds.
+// The allowed relative error of a library's result, before and by the rounding to its type.
 double precision(dnnl_data_type_t type) {
     if (type == dnnl_f16) return 1.0 / 1024;
     return type == dnnl_bf16 ? 1.0 / 128 : 4e-6;
@@ -23,9 +23,9 @@ double precision(dnnl_data_type_t type) {
 
 std::vector<std::int64_t> look_up(const dimensions& shape,
                                   const std::vector<std::int64_t>& extents) {
-    std::vector<std::int64_t> found;
-    for (const std::size_t dimension : shape) found.push_back(extents[dimension]);
-    return found;
+    std::vector<std::int64_t> result;
+    for (const std::size_t dimension : shape) result.push_back(extents[dimension]);
+    return result;
 }
 
 } // namespace
@@ -33,17 +33,17 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 chain_writer::chain_writer(generator& random, generator& later)
     : random_(random), later_(later), changes_extents_(one_in(random, 2)),
       changes_layouts_(one_in(random, 2)) {
-    if (one_in(random, 2)) one_in(random, 3); // unused: keeps the graphs of inputs of the corpus
-    made_.lists_are_reversed = one_in(random, 3);
-    if (one_in(random, 4)) made_.further_input = no_tensor;
-    made_.has_further_output = one_in(random, 4);
-    made_.graph.policy = dnnl_graph_partition_policy_fusion;
+    if (one_in(random, 2)) one_in(random, 3); // unused: the corpus still draws the same graphs
+    chain_.lists_are_reversed = one_in(random, 3);
+    if (one_in(random, 4)) chain_.further_input = no_tensor;
+    chain_.has_further_output = one_in(random, 4);
+    chain_.graph.policy = dnnl_graph_partition_policy_fusion;
 }
 
 std::size_t chain_writer::add_dimension() {
     static constexpr std::int64_t usual[] = {1, 2, 3, 5, 8, 16, 17, 33, 70};
     const std::int64_t drawn = usual[draw(random_, 0, std::ssize(usual) - 1)];
-    // Tensors of 20 million elements, in double precision for the judges, took 14 GB.
+    // With 20 million elements, the oracle's tensors in double precision took 14 GB.
     constexpr std::int64_t most_elements = 1 << 20;
     const std::int64_t others =
         std::accumulate(then_.begin(), then_.end(), std::int64_t{1}, std::multiplies<>());
@@ -81,27 +81,27 @@ void chain_writer::may_reshape(std::size_t rank) {
 // A tensor's shape may be known to one of its operators and unknown to another.
 logical_tensor chain_writer::recorded(const chain_value& value) {
     auto tensor = test::dense(value.id, value.type, look_up(value.shape, then_));
-    tensor.property = made_.now.at(value.id).property;
+    tensor.property = chain_.now.at(value.id).property;
     if (tensor.property != host_scalar && forgets_shapes_ && one_in(random_, 4))
         forget_shape(random_, tensor);
     return tensor;
 }
 
 chain_value chain_writer::tensor(dnnl_data_type_t type, const dimensions& shape) {
-    const std::size_t id = made_.now.size() + 1;
+    const std::size_t id = chain_.now.size() + 1;
     auto extents = look_up(shape, now_);
     if (deepened_ != 0 && deepened_ == shape.size()) extents.insert(extents.begin(), leading_);
-    auto& now = made_.now[id] = test::dense(id, type, extents);
+    auto& now = chain_.now[id] = test::dense(id, type, extents);
     const bool may_change = changes_layouts_ && may_lay_out_anew && now.ndims > 1;
     if (may_change && one_in(random_, 3)) lay_out_anew(now);
     return {id, type, shape};
 }
 
 chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, double largest) {
-    auto made = tensor(type, shape);
-    made.largest = made_.largest[made.id] = largest;
-    if (one_in(later_, 8)) made_.now[made.id].property = dnnl_graph_tensor_property_constant;
-    return made;
+    auto result = tensor(type, shape);
+    result.largest = chain_.largest[result.id] = largest;
+    if (one_in(later_, 8)) chain_.now[result.id].property = dnnl_graph_tensor_property_constant;
+    return result;
 }
 
 bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
@@ -109,44 +109,44 @@ bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
 }
 
 chain_value chain_writer::give_host_scalar() {
-    const auto made = input(dnnl_f32, {});
-    made_.now[made.id].property = host_scalar;
-    return made;
+    const auto result = input(dnnl_f32, {});
+    chain_.now[result.id].property = host_scalar;
+    return result;
 }
 
 chain_value chain_writer::fill(dnnl_data_type_t type, const dimensions& shape, float value) {
-    const auto made = input(type, shape);
-    made_.fills[made.id] = value;
-    return made;
+    const auto result = input(type, shape);
+    chain_.fills[result.id] = value;
+    return result;
 }
 
 void chain_writer::add_output(dnnl_data_type_t type, const dimensions& shape, double error) {
-    const auto made = tensor(type, shape);
-    made_.tolerance[made.id] = 2 * error;
-    made_.graph.ops.back().outputs.push_back(recorded(made));
+    const auto result = tensor(type, shape);
+    chain_.tolerance[result.id] = 2 * error;
+    chain_.graph.ops.back().outputs.push_back(recorded(result));
 }
 
 chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                              dnnl_data_type_t type, const dimensions& shape, double largest,
                              double error, test::attribute_list attributes) {
-    auto made = tensor(type, shape);
-    made.largest = largest;
-    made.error = error + largest * precision(type);
-    made_.tolerance[made.id] = 2 * made.error;
-    if (changes_layouts_ && one_in(random_, 2)) made_.open.insert(made.id);
-    op_description op{first_op + made_.graph.ops.size(), kind, "", false, {}, {recorded(made)}};
+    auto result = tensor(type, shape);
+    result.largest = largest;
+    result.error = error + largest * precision(type);
+    chain_.tolerance[result.id] = 2 * result.error;
+    if (changes_layouts_ && one_in(random_, 2)) chain_.open.insert(result.id);
+    op_description op{first_op + chain_.graph.ops.size(), kind, "", false, {}, {recorded(result)}};
     for (const auto& input : inputs) op.inputs.push_back(recorded(input));
     op.attributes = std::move(attributes);
-    made_.graph.ops.push_back(std::move(op));
-    return made;
+    chain_.graph.ops.push_back(std::move(op));
+    return result;
 }
 
 chain_description chain_writer::take() {
-    const auto& ops = made_.graph.ops;
-    if (made_.further_input != 0 && one_in(random_, 2))
-        made_.further_input =
+    const auto& ops = chain_.graph.ops;
+    if (chain_.further_input != 0 && one_in(random_, 2))
+        chain_.further_input =
             ops[static_cast<std::size_t>(draw(random_, 0, std::ssize(ops) - 1))].outputs[0].id;
-    return std::move(made_);
+    return std::move(chain_);
 }
 
 std::string to_string(const chain_description& chain) {

@@ -6,8 +6,7 @@
 
 namespace maskwise::fuzz {
 
-// A dimension's extent is looked up by its number, since at compile it may be another; number 0 is
-// the extent 1.
+// Dimensions by number. A dimension may have another extent at compile. Number 0 has extent 1.
 using dimensions = std::vector<std::size_t>;
 
 // A tensor of the graph during the draw. Its bounds follow from the operators, so that results of
@@ -22,12 +21,12 @@ struct chain_value {
 // Writes a graph down operator by operator.
 class chain_writer {
 public:
-    // `later`: for draws that came later, so that inputs found before make the graphs that they
-    // made.
+    // `later`: the stream of draws that were added later, so that older inputs still draw the same
+    // graphs.
     chain_writer(generator& random, generator& later);
 
     std::size_t add_dimension();
-    // One that has this extent at add_op.
+    // Adds a dimension that has this extent at add_op.
     std::size_t add_dimension(std::int64_t extent);
     // Tensors of this rank may have one more dimension at compile, and shapes may be known only
     // then.
@@ -36,13 +35,13 @@ public:
     // Whether a value of this type may be one that the host gives.
     bool takes_host_scalars(dnnl_data_type_t type) const;
     chain_value give_host_scalar();
-    // All elements are the same, maybe infinite.
+    // An input whose elements all have this value, maybe infinite.
     chain_value fill(dnnl_data_type_t type, const dimensions& shape, float value);
-    // `error`: before the result is rounded to its type.
+    // `error`: the bound before the result is rounded to its type.
     chain_value op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                    dnnl_data_type_t type, const dimensions& shape, double largest, double error,
                    test::attribute_list attributes = {});
-    // One more of the last operator.
+    // Adds an output to the last operator.
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
     chain_description take();
 
@@ -56,11 +55,11 @@ private:
 
     generator& random_;
     generator& later_;
-    chain_description made_;
+    chain_description chain_;
     std::vector<std::int64_t> then_{1}, now_{1};
     bool changes_extents_, changes_layouts_, forgets_shapes_ = false;
-    std::size_t deepened_ = 0; // the rank that is one more at compile
-    std::int64_t leading_ = 1; // and the extent that is added before
+    std::size_t deepened_ = 0; // tensors of this rank have one more dimension at compile
+    std::int64_t leading_ = 1; // the extent of that leading dimension
 };
 
 } // namespace maskwise::fuzz

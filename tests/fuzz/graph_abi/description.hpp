@@ -43,6 +43,6 @@ void forget_shape(generator& random, logical_tensor& tensor);
 
 // Everything needed to see a failing case, a line each.
 std::string to_string(const op_description& op);
-std::string to_string(const compile_description& given);
+std::string to_string(const compile_description& description);
 
 } // namespace maskwise::fuzz

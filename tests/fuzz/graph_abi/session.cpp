@@ -132,7 +132,7 @@ std::string complain(const session& plugin_side, const session& other,
         if (take(left, each)) continue;
         if (each.ops.size() < 2) return "a partition that oneDNN does not have";
         for (const std::size_t op : each.ops)
-            if (!take_single(left, op)) return "merged what is no partition of one operator";
+            if (!take_single(left, op)) return "merged operators that are no single partitions";
     }
     return left.empty() ? "" : "a partition of oneDNN's is missing";
 }

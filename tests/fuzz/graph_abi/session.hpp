@@ -17,7 +17,7 @@ struct partition_note {
     bool operator==(const partition_note&) const = default;
 };
 
-// Everything one side has made, and what each call answered.
+// One side's objects, and the answer of each call.
 struct session {
     const api& calls;
     std::vector<int> answers;
@@ -29,19 +29,19 @@ struct session {
     explicit session(const api& whose) : calls(whose) {}
 
     // Makes the graph and takes its partitions.
-    void build(const graph_description& what);
+    void build(const graph_description& described);
     void destroy();
 
 private:
     void note(int answer) { answers.push_back(answer); }
-    void build_op(const op_description& what);
-    void build_graph(const graph_description& what);
-    void build_single(const graph_description& what);
+    void build_op(const op_description& described);
+    void build_graph(const graph_description& described);
+    void build_single(const graph_description& described);
     void note_partition(dnnl_graph_partition_t partition);
 };
 
-// Empty unless `own` differs from oneDNN alone illegally. Only the policy `fusion` allows a
+// Empty unless `plugin` differs from oneDNN alone illegally. Only the policy `fusion` allows a
 // difference: several single-operator partitions may become one.
-std::string complain(const session& own, const session& other, const graph_description& what);
+std::string complain(const session& plugin, const session& other, const graph_description& graph);
 
 } // namespace maskwise::fuzz

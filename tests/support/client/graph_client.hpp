@@ -86,14 +86,14 @@ dnnl_status_t call(const char* function, const Run& run) {
 // failed call may have created one.
 template <typename Handle, typename Create>
 owned<Handle> make(const char* function, const Create& create) {
-    owned<Handle> made;
+    owned<Handle> result;
     call(function, [&] {
         Handle handle = nullptr;
         const dnnl_status_t status = create(&handle);
-        made.reset(handle);
+        result.reset(handle);
         return status;
     });
-    return made;
+    return result;
 }
 
 // The engine and stream of the process, created at first use.
@@ -106,7 +106,7 @@ bool plugin_expected();
 // Whether Maskwise executes this compiled partition; false without the plugin.
 bool maskwise_owns(const_dnnl_graph_compiled_partition_t compiled);
 
-owned<dnnl_graph_op_t> make_op(const node& what);
+owned<dnnl_graph_op_t> make_op(const node& spec);
 owned_graph make_graph(); // empty, not finalized
 
 // A finalized graph with all nodes. Each operator is destroyed after it was added.
@@ -137,7 +137,7 @@ std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
                                     const std::vector<logical_tensor>& tensors);
 
 // A tensor at this memory; a host scalar copies the value.
-owned_tensor tensor_at(const logical_tensor& what, void* data);
+owned_tensor tensor_at(const logical_tensor& desc, void* data);
 
 using memory = std::map<std::size_t, std::vector<std::uint8_t>>; // by tensor id
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the oneDNN of this process can do on this CPU, found through its public API. Tests expect
-// accordingly.
+// The abilities of this process's oneDNN on this CPU, by its public API. Tests choose their
+// expectations by them.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 

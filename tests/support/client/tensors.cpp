@@ -51,11 +51,11 @@ std::int64_t width_bytes(const logical_tensor& tensor) {
 
 view view_of(const logical_tensor& tensor, const void* data, std::int64_t element_bytes) {
     const int rank = std::max(tensor.ndims, 0);
-    view made{static_cast<std::byte*>(const_cast<void*>(data)),
-              {tensor.dims, tensor.dims + rank},
-              {tensor.layout.strides, tensor.layout.strides + rank}};
-    for (std::int64_t& stride : made.strides_bytes) stride *= element_bytes;
-    return made;
+    view result{static_cast<std::byte*>(const_cast<void*>(data)),
+                {tensor.dims, tensor.dims + rank},
+                {tensor.layout.strides, tensor.layout.strides + rank}};
+    for (std::int64_t& stride : result.strides_bytes) stride *= element_bytes;
+    return result;
 }
 
 view view_of(const logical_tensor& tensor, const void* data) {

@@ -78,11 +78,13 @@ TEST(api, names_the_address_that_is_null) {
                          *shapes[] = {"{1}", "{2}", "{3,1}", "{3,2}"};
     for (std::size_t null = 0; null < 4; ++null) {
         float memory[6];
-        void* at[4] = {memory, memory, memory, memory};
-        at[null] = nullptr;
+        void* pointers[4] = {memory, memory, memory, memory};
+        pointers[null] = nullptr;
         expect_refusal<argument_error>(
-            {std::string("the address of ") + names[null] + " is null", shapes[null]},
-            [&] { select.execute({.cond = at[0], .src_0 = at[1], .src_1 = at[2]}, at[3]); });
+            {std::string("the address of ") + names[null] + " is null", shapes[null]}, [&] {
+                select.execute({.cond = pointers[0], .src_0 = pointers[1], .src_1 = pointers[2]},
+                               pointers[3]);
+            });
     }
 }
 

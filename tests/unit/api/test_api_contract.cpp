@@ -25,8 +25,8 @@ static_assert(std::is_nothrow_move_constructible_v<tensor_desc>);
 static_assert(sizeof(attention_desc) < 2048);
 
 template <class Plan>
-concept takes_positions = requires(const Plan& of, const void* in, void* out) {
-    of.execute(in, in, in, out);
+concept takes_positions = requires(const Plan& plan, const void* in, void* out) {
+    plan.execute(in, in, in, out);
 };
 static_assert(!takes_positions<plan>);
 
@@ -47,9 +47,9 @@ TEST(contract, dims_are_filled_by_name) {
 }
 
 dims counting(int rank) {
-    dims made;
-    for (int d = 0; d < rank; ++d) made.push_back(d);
-    return made;
+    dims result;
+    for (int d = 0; d < rank; ++d) result.push_back(d);
+    return result;
 }
 
 // All transitions between few and many numbers.
@@ -99,10 +99,11 @@ TEST(contract, executions_of_a_select_allocate_nothing) {
         const parallel_loop loop{3, [](std::int64_t count, const auto& body) {
                                      for (std::int64_t i = 0; i < count; ++i) body(i);
                                  }};
-        const select_inputs at{.cond = cond.data(), .src_0 = src_0.data(), .src_1 = &src_1[15]};
+        const select_inputs operands{
+            .cond = cond.data(), .src_0 = src_0.data(), .src_1 = &src_1[15]};
         const std::int64_t before = test::allocations();
-        select.execute(at, dst.data());
-        select.execute(at, dst.data(), loop);
+        select.execute(operands, dst.data());
+        select.execute(operands, dst.data(), loop);
         EXPECT_EQ(test::allocations(), before) << ones;
         EXPECT_EQ(dst, src_0);
     }
@@ -126,7 +127,7 @@ TEST(contract, further_executions_of_attention_allocate_nothing) {
                                     .rules = &causal};
         plan.execute(at);
         const std::int64_t before = test::allocations();
-        plan.execute(at);
+        plan.execute(operands);
         EXPECT_EQ(test::allocations(), before) << ones;
         EXPECT_EQ(dst, ones_in);
     }
@@ -173,13 +174,13 @@ TEST(contract, a_row_that_is_masked_as_a_whole_is_zeros) {
     const float ones[] = {1, 1};
     const bool keep[] = {false, false, true, true};
     float dst[] = {5, 5};
-    const attention_operands at{
+    const attention_operands operands{
         .query = ones, .key = ones, .value = ones, .cond = keep, .dst = dst};
-    compile(desc).execute(at);
+    compile(desc).execute(operands);
     EXPECT_EQ(dst[0], 0);
     EXPECT_EQ(dst[1], 1);
     desc.inf_as_zero = false;
-    compile(desc).execute(at);
+    compile(desc).execute(operands);
     EXPECT_TRUE(std::isnan(dst[0]));
     EXPECT_EQ(dst[1], 1);
 }

@@ -47,20 +47,20 @@ std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, cons
 }
 
 tensor_desc describe(data_type type, const view& operand) {
-    tensor_desc made{type, dims(operand.extents), dims(operand.strides_bytes)};
+    tensor_desc desc{type, dims(operand.extents), dims(operand.strides_bytes)};
     if (type == string)
-        for (std::int64_t& stride : made.strides_bytes) stride *= string_bytes;
-    return made;
+        for (std::int64_t& stride : desc.strides_bytes) stride *= string_bytes;
+    return desc;
 }
 
 // Half of the strings are short enough to be stored in the object.
 std::vector<std::string> strings_of(std::span<const std::byte> bytes) {
-    std::vector<std::string> made;
+    std::vector<std::string> values;
     for (const std::byte byte : bytes) {
         const auto number = std::to_integer<unsigned char>(byte);
-        made.emplace_back(number % 2 == 0 ? 3U : 30U, static_cast<char>(number));
+        values.emplace_back(number % 2 == 0 ? 3U : 30U, static_cast<char>(number));
     }
-    return made;
+    return values;
 }
 
 struct random_select {

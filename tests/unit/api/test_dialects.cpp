@@ -134,15 +134,16 @@ INSTANTIATE_TEST_SUITE_P(specification, dialects, testing::ValuesIn(definitions)
                              return name;
                          });
 
-tensor_desc of(data_type type, const dims& extents) {
+tensor_desc desc(data_type type, const dims& extents) {
     return {type, extents};
 }
 
 dims infer(dialect form, const dims& cond, const dims& src_0, const dims& src_1,
            auto_broadcast broadcast = auto_broadcast::numpy) {
-    return infer_dst(form,
-                     {.cond = of(boolean, cond), .src_0 = of(f32, src_0), .src_1 = of(f32, src_1)},
-                     broadcast)
+    return infer_dst(
+               form,
+               {.cond = desc(boolean, cond), .src_0 = desc(f32, src_0), .src_1 = desc(f32, src_1)},
+               broadcast)
         .extents;
 }
 
@@ -155,9 +156,9 @@ std::vector<T> run(const plan& select, const std::vector<unsigned char>& cond,
 }
 
 TEST(openvino_select_1, gives_the_result_of_its_specification) {
-    const plan select =
-        compile(dialect::openvino_select_1,
-                {.cond = of(boolean, {3, 2}), .src_0 = of(i32, {3, 2}), .src_1 = of(i32, {3, 2})});
+    const plan select = compile(
+        dialect::openvino_select_1,
+        {.cond = desc(boolean, {3, 2}), .src_0 = desc(i32, {3, 2}), .src_1 = desc(i32, {3, 2})});
     EXPECT_EQ(
         run<std::int32_t>(select, {0, 0, 1, 0, 1, 1}, {-1, 0, 1, 2, 3, 4}, {11, 10, 9, 8, 7, 6}),
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
@@ -208,14 +209,14 @@ TEST(two_step_select, none_needs_equal_shapes) {
 TEST(onnx_where, gives_the_results_of_its_examples) {
     for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16}) {
         const std::vector<unsigned char> condition{1, 0, 1, 1};
-        const plan floats = compile(
-            form,
-            {.cond = of(boolean, {2, 2}), .src_0 = of(f32, {2, 2}), .src_1 = of(f32, {2, 2})});
+        const plan floats = compile(form, {.cond = desc(boolean, {2, 2}),
+                                           .src_0 = desc(f32, {2, 2}),
+                                           .src_1 = desc(f32, {2, 2})});
         EXPECT_EQ(run<float>(floats, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
                   (std::vector<float>{1, 8, 3, 4}));
-        const plan longs = compile(
-            form,
-            {.cond = of(boolean, {2, 2}), .src_0 = of(i64, {2, 2}), .src_1 = of(i64, {2, 2})});
+        const plan longs = compile(form, {.cond = desc(boolean, {2, 2}),
+                                          .src_0 = desc(i64, {2, 2}),
+                                          .src_1 = desc(i64, {2, 2})});
         EXPECT_EQ(run<std::int64_t>(longs, condition, {1, 2, 3, 4}, {9, 8, 7, 6}),
                   (std::vector<std::int64_t>{1, 8, 3, 4}));
     }
@@ -241,7 +242,7 @@ TEST(onnx_where, broadcasts_all_three) {
 TEST(onnx_where, lets_the_condition_expand_the_result) {
     const plan select =
         compile(dialect::onnx_where_9,
-                {.cond = of(boolean, {3}), .src_0 = of(u8, {}), .src_1 = of(u8, {})});
+                {.cond = desc(boolean, {3}), .src_0 = desc(u8, {}), .src_1 = desc(u8, {})});
     EXPECT_EQ(run<unsigned char>(select, {1, 0, 1}, {7}, {9}),
               (std::vector<unsigned char>{7, 9, 7}));
 }

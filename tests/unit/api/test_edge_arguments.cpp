@@ -74,11 +74,14 @@ struct attention_extents {
     std::int64_t batch, heads, rows, keys, depth, columns;
 };
 
-attention_desc repeated_attention(const attention_extents& of) {
+attention_desc repeated_attention(const attention_extents& extents) {
     attention_desc desc;
-    desc.query = repeated(data_type::f32, {of.batch, of.heads, of.rows, of.depth});
-    desc.key = repeated(data_type::f32, {of.batch, of.heads, of.keys, of.depth});
-    desc.value = repeated(data_type::f32, {of.batch, of.heads, of.keys, of.columns});
+    desc.query =
+        repeated(data_type::f32, {extents.batch, extents.heads, extents.rows, extents.depth});
+    desc.key =
+        repeated(data_type::f32, {extents.batch, extents.heads, extents.keys, extents.depth});
+    desc.value =
+        repeated(data_type::f32, {extents.batch, extents.heads, extents.keys, extents.columns});
     return desc;
 }
 
@@ -104,18 +107,18 @@ TEST(edge_arguments, an_attention_without_results_returns_at_once) {
             try {
                 const attention_plan empty = compile(desc);
                 EXPECT_EQ(infer_dst(desc), empty.dst());
-                for (const mask_rules* given : {static_cast<const mask_rules*>(nullptr),
-                                                static_cast<const mask_rules*>(&rules)}) {
-                    const attention_operands at{.query = one,
-                                                .key = one,
-                                                .value = one,
-                                                .cond = one,
-                                                .bias = one,
-                                                .sinks = one,
-                                                .rules = given};
-                    empty.execute(at);
-                    empty.execute(at, loop);
-                    EXPECT_EQ(empty.count_tiles(at).all, 0);
+                for (const mask_rules* each_rules : {static_cast<const mask_rules*>(nullptr),
+                                                     static_cast<const mask_rules*>(&rules)}) {
+                    const attention_operands operands{.query = one,
+                                                      .key = one,
+                                                      .value = one,
+                                                      .cond = one,
+                                                      .bias = one,
+                                                      .sinks = one,
+                                                      .rules = each_rules};
+                    empty.execute(operands);
+                    empty.execute(operands, loop);
+                    EXPECT_EQ(empty.count_tiles(operands).all, 0);
                 }
                 EXPECT_GT(empty.scratch_bytes(1), 0);
                 EXPECT_FALSE(to_string(empty).empty() || explain(empty).empty());
@@ -170,31 +173,33 @@ TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
                                  .dst = dst,
                                  .statistics = statistics,
                                  .sinks = ones};
-    const auto expect_named = [&](const attention_operands& at, const char* name, bool is_input) {
+    const auto expect_named = [&](const attention_operands& operands, const char* name,
+                                  bool is_input) {
         const std::string text = std::string("the address of ") + name + " is null";
-        EXPECT_TRUE(has(refusal<argument_error>([&] { plan.execute(at); }), {text.c_str()}));
-        EXPECT_TRUE(has(refusal<argument_error>([&] { plan.execute(at, loop); }), {text.c_str()}));
+        EXPECT_TRUE(has(refusal<argument_error>([&] { plan.execute(operands); }), {text.c_str()}));
+        EXPECT_TRUE(
+            has(refusal<argument_error>([&] { plan.execute(operands, loop); }), {text.c_str()}));
         if (is_input)
             EXPECT_TRUE(
-                has(refusal<argument_error>([&] { plan.count_tiles(at); }), {text.c_str()}));
+                has(refusal<argument_error>([&] { plan.count_tiles(operands); }), {text.c_str()}));
         else
-            EXPECT_EQ(plan.count_tiles(at).all, 2);
+            EXPECT_EQ(plan.count_tiles(operands).all, 2);
     };
     const std::pair<const void * attention_operands::*, const char*> inputs[] = {
         {&attention_operands::query, "query"}, {&attention_operands::key, "key"},
         {&attention_operands::value, "value"}, {&attention_operands::cond, "cond"},
         {&attention_operands::bias, "bias"},   {&attention_operands::sinks, "sinks"}};
     for (const auto& [operand, name] : inputs) {
-        attention_operands at = all;
-        at.*operand = nullptr;
-        expect_named(at, name, true);
+        attention_operands operands = all;
+        operands.*operand = nullptr;
+        expect_named(operands, name, true);
     }
     const std::pair<void * attention_operands::*, const char*> outputs[] = {
         {&attention_operands::dst, "dst"}, {&attention_operands::statistics, "statistics"}};
     for (const auto& [operand, name] : outputs) {
-        attention_operands at = all;
-        at.*operand = nullptr;
-        expect_named(at, name, false);
+        attention_operands operands = all;
+        operands.*operand = nullptr;
+        expect_named(operands, name, false);
     }
     EXPECT_EQ(dst[0], 5);
     EXPECT_EQ(statistics[0], 6);
@@ -244,9 +249,9 @@ TEST(edge_arguments, a_written_mask_names_wrong_arguments) {
         }
         EXPECT_TRUE(has(refused_mask(rules, huge / 4, huge / 4, to), {"do not fit 64 bits"}));
         for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{5}, huge / 4})
-            for (std::byte* const at : {to, static_cast<std::byte*>(nullptr)}) {
-                write_mask(rules, 1, 0, extent, 0, at);
-                write_mask(rules, 1, 0, 0, extent, at);
+            for (std::byte* const address : {to, static_cast<std::byte*>(nullptr)}) {
+                write_mask(rules, 1, 0, extent, 0, address);
+                write_mask(rules, 1, 0, 0, extent, address);
             }
     }
     for (const std::int64_t sequence : {std::int64_t{-1}, std::int64_t{1}, least, most})

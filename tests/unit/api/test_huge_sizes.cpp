@@ -21,8 +21,8 @@ namespace {
 
 using namespace test;
 
-reach reach_of(const tensor_desc& of) {
-    return {of.extents, of.strides_bytes, width_bytes(of.type)};
+reach reach_of(const tensor_desc& desc) {
+    return {desc.extents, desc.strides_bytes, width_bytes(desc.type)};
 }
 
 // A shape that broadcasts to `to`, with random strides.
@@ -60,9 +60,9 @@ std::optional<tensor_desc> completed(tensor_desc operand) {
     return operand;
 }
 
-void expect_addressable(const tensor_desc& given, const std::string& plan) {
-    const auto operand = completed(given);
-    ASSERT_TRUE(operand) << to_string(given.extents) << " was accepted: " << plan;
+void expect_addressable(const tensor_desc& desc, const std::string& plan) {
+    const auto operand = completed(desc);
+    ASSERT_TRUE(operand) << to_string(desc.extents) << " was accepted: " << plan;
     EXPECT_TRUE(reach_of(*operand).is_addressable())
         << to_string(operand->extents) << " strides " << to_string(operand->strides_bytes)
         << " was accepted: " << plan;
@@ -74,13 +74,16 @@ struct counts {
 
 void execute_select(const plan& select, const std::array<tensor_desc, 3>& inputs, counts& seen) {
     if (elements_of(select.dst().extents) > longest_memory) return;
-    std::array<std::optional<exact_memory>, 4> at;
-    for (std::size_t i = 0; i < 3; ++i) at[i] = exact_memory::of(reach_of(*completed(inputs[i])));
-    at[3] = exact_memory::of(reach_of(select.dst()));
-    for (const auto& each : at)
+    std::array<std::optional<exact_memory>, 4> memories;
+    for (std::size_t i = 0; i < 3; ++i)
+        memories[i] = exact_memory::make(reach_of(*completed(inputs[i])));
+    memories[3] = exact_memory::make(reach_of(select.dst()));
+    for (const auto& each : memories)
         if (!each) return;
-    select.execute({.cond = at[0]->first(), .src_0 = at[1]->first(), .src_1 = at[2]->first()},
-                   at[3]->first());
+    select.execute({.cond = memories[0]->first(),
+                    .src_0 = memories[1]->first(),
+                    .src_1 = memories[2]->first()},
+                   memories[3]->first());
     ++seen.executed;
 }
 
@@ -131,11 +134,11 @@ attention_desc random_attention(chance& random) {
         dims shape = outer;
         shape.push_back(m);
         shape.push_back(n);
-        tensor_desc made{type, shape, {}};
+        tensor_desc result{type, shape, {}};
         for (const std::int64_t extent : shape)
-            made.strides_bytes.push_back(
+            result.strides_bytes.push_back(
                 random.stride(extent, static_cast<std::int64_t>(width_bytes(type))));
-        return made;
+        return result;
     };
     attention_desc desc;
     desc.query = with(rows, depth, data_type::f32);
@@ -155,8 +158,8 @@ attention_desc random_attention(chance& random) {
 
 // An upper bound on the products.
 wide products_of(const attention_desc& desc, const dims& dst) {
-    const auto from_end = [](const dims& of, int back) {
-        return static_cast<wide>(of[of.rank() - back]);
+    const auto from_end = [](const dims& extents, int back) {
+        return static_cast<wide>(extents[extents.rank() - back]);
     };
     return elements_of({dst.begin(), dst.end() - 1}) * from_end(desc.key.extents, 2) *
            (1 + from_end(desc.query.extents, 1) + from_end(dst, 1));
@@ -168,22 +171,23 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
     std::vector<exact_memory> memories;
     const tensor_desc* operands[] = {&desc.query, &desc.key,   &desc.value,     &desc.cond,
                                      &desc.bias,  &plan.dst(), &desc.statistics};
-    std::array<void*, std::size(operands)> at{};
-    memories.reserve(at.size());
-    for (std::size_t i = 0; i < at.size(); ++i) {
+    std::array<void*, std::size(operands)> addresses{};
+    memories.reserve(addresses.size());
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
         if (operands[i]->type == data_type::undef) continue;
-        auto own = exact_memory::of(reach_of(*completed(*operands[i])));
-        if (!own) return;
-        memories.push_back(std::move(*own));
-        at[i] = memories.back().first();
+        auto memory = exact_memory::make(reach_of(*completed(*operands[i])));
+        if (!memory) return;
+        memories.push_back(std::move(*memory));
+        addresses[i] = memories.back().first();
     }
     const parallel_loop loop{random.one_in(2) ? 1 : 7, [](std::int64_t count, const auto& body) {
                                  for (std::int64_t i = 0; i < count; ++i) body(i);
                              }};
     const std::int64_t bytes = plan.scratch_bytes(loop.threads);
-    const attention_operands where{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
+    const attention_operands where{addresses[0], addresses[1], addresses[2], addresses[3],
+                                   addresses[4], addresses[5], addresses[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
-                        (at[6] != nullptr && elements_of(desc.statistics.extents) != 0);
+                        (addresses[6] != nullptr && elements_of(desc.statistics.extents) != 0);
     if (writes && bytes >= power(47)) // beyond the addresses of a process
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))

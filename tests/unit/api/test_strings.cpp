@@ -18,10 +18,10 @@ constexpr std::int64_t width = sizeof(std::string);
 
 // Short strings are stored in the object, long ones on the heap.
 strings make_strings(const std::string& name, std::size_t count) {
-    strings made;
+    strings result;
     for (std::size_t i = 0; i < count; ++i)
-        made.push_back(name + std::to_string(i) + (i % 3 == 0 ? std::string(40, '.') : ""));
-    return made;
+        result.push_back(name + std::to_string(i) + (i % 3 == 0 ? std::string(40, '.') : ""));
+    return result;
 }
 
 TEST(strings, run_backwards_and_in_place) {

@@ -20,8 +20,8 @@ std::vector<double> random_numbers(generator& random, std::int64_t count) {
 extent_list extents_of(const attention_case& problem, const attention_tensor& tensor,
                        bool has_own_heads) {
     extent_list extents = problem.outer();
-    if (has_own_heads) extents.back() = tensor.at.extents.end()[-3];
-    extents.insert(extents.end(), tensor.at.extents.end() - 2, tensor.at.extents.end());
+    if (has_own_heads) extents.back() = tensor.elements.extents.end()[-3];
+    extents.insert(extents.end(), tensor.elements.extents.end() - 2, tensor.elements.extents.end());
     return extents;
 }
 
@@ -51,13 +51,14 @@ double difference(gradients_case& problem, const checked_operand& which,
 }
 
 std::vector<double> summed(const attention_tensor& gradient, const attention_tensor& operand) {
-    const extent_list &from = gradient.at.extents, &to = operand.at.extents;
+    const extent_list &from = gradient.elements.extents, &to = operand.elements.extents;
     std::vector<double> sums(operand.values.size());
     const std::vector<double> numbers = gradient.read();
     const extent_list strides = dense_view(nullptr, from, 1).strides_bytes;
     walk<2>(from, {strides, broadcast_strides(to, dense_view(nullptr, to, 1).strides_bytes, from)},
-            [&](const auto& at) {
-                sums[static_cast<std::size_t>(at[1])] += numbers[static_cast<std::size_t>(at[0])];
+            [&](const auto& offsets) {
+                sums[static_cast<std::size_t>(offsets[1])] +=
+                    numbers[static_cast<std::size_t>(offsets[0])];
             });
     return sums;
 }
@@ -71,7 +72,7 @@ double largest(const std::vector<double>& numbers) {
 
 // The largest norm of a row.
 double largest_norm(const attention_tensor& tensor) {
-    const auto columns = static_cast<std::size_t>(tensor.at.extents.back());
+    const auto columns = static_cast<std::size_t>(tensor.elements.extents.back());
     double most = 0;
     for (std::size_t i = 0; i < tensor.values.size(); i += columns) {
         double sum = 0;
@@ -99,17 +100,17 @@ double allowed(const gradients_case& problem, const checked_operand& which) {
     const attention_case& attention = problem.attention;
     const double dst = largest_norm(problem.dst);
     const double product = 2 * dst * largest_norm(attention.value);
-    const double scale = attention.desc.scale.value_or(
-        1 /
-        std::sqrt(static_cast<float>(std::max<std::int64_t>(1, attention.key.at.extents.back()))));
+    const double scale =
+        attention.desc.scale.value_or(1 / std::sqrt(static_cast<float>(std::max<std::int64_t>(
+                                              1, attention.key.elements.extents.back()))));
     const std::string_view name = which.name;
     double term = product;
     if (name == "query") term *= std::abs(scale) * largest(attention.key.values);
     if (name == "key") term *= std::abs(scale) * largest(attention.query.values);
     if (name == "value") term = dst;
     const auto elements = static_cast<double>((problem.*which.gradient).read().size());
-    const auto rows = static_cast<double>(count_of(attention.dst.at.extents)) /
-                      static_cast<double>(attention.dst.at.extents.back());
+    const auto rows = static_cast<double>(count_of(attention.dst.elements.extents)) /
+                      static_cast<double>(attention.dst.elements.extents.back());
     const double added = name == "query" ? 1 : std::max(1.0, rows / std::max(1.0, elements / 64));
     return relative_error(problem) * term * 4 * std::sqrt(added) + 1e-7;
 }
@@ -163,8 +164,9 @@ bool has_derivatives(const attention_case& problem) {
     const bool has_nan = std::ranges::any_of(problem.query.values, [](double x) { return x != x; });
     const bool has_lowest = std::ranges::any_of(
         problem.bias.values, [](double bias) { return bias <= -1e9 && std::isfinite(bias); });
-    const bool has_heads = !problem.desc.grouped_queries ||
-                           problem.key.at.extents.end()[-3] == problem.value.at.extents.end()[-3];
+    const bool has_heads =
+        !problem.desc.grouped_queries ||
+        problem.key.elements.extents.end()[-3] == problem.value.elements.extents.end()[-3];
     return !has_nan && !has_lowest && has_heads && !std::isnan(fill) &&
            fill < std::numeric_limits<float>::infinity() &&
            !(problem.desc.bias_on_fill && std::isfinite(fill) && problem.bias.exists());
@@ -178,12 +180,12 @@ gradients_case with_gradients(generator& random, attention_case problem) {
     const auto how = [&] { return one_in(random, 3) ? layout::any : layout::dense; };
     const data_type type = attention.query.type;
     if (!attention.statistics.exists()) {
-        extent_list rows = attention.dst.at.extents;
+        extent_list rows = attention.dst.elements.extents;
         rows.pop_back();
         lay_out(random, attention.statistics, data_type::f32, rows, how());
     }
-    lay_out(random, result.dst, attention.dst.type, attention.dst.at.extents, how());
-    result.dst.fill(random_numbers(random, count_of(result.dst.at.extents)));
+    lay_out(random, result.dst, attention.dst.type, attention.dst.elements.extents, how());
+    result.dst.fill(random_numbers(random, count_of(result.dst.elements.extents)));
     const auto put = [&](attention_tensor& gradient, const attention_tensor& operand,
                          bool has_own_heads) {
         lay_out(random, gradient, one_in(random, 2) ? data_type::f32 : type,
@@ -194,9 +196,9 @@ gradients_case with_gradients(generator& random, attention_case problem) {
     put(result.key, attention.key, grouped);
     put(result.value, attention.value, grouped);
     if (attention.bias.exists())
-        lay_out(random, result.bias, data_type::f32, attention.bias.at.extents, how());
+        lay_out(random, result.bias, data_type::f32, attention.bias.elements.extents, how());
     if (attention.sinks.exists())
-        lay_out(random, result.sinks, data_type::f32, attention.sinks.at.extents, how());
+        lay_out(random, result.sinks, data_type::f32, attention.sinks.elements.extents, how());
     attention.describe();
     return result;
 }

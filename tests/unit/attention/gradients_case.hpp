@@ -15,8 +15,8 @@ struct gradients_case {
                 value.desc(),   bias.desc(), sinks.desc()};
     }
     attention_gradients_operands operands() const {
-        return {attention.operands(), dst.at.data,  query.at.data, key.at.data,
-                value.at.data,        bias.at.data, sinks.at.data};
+        return {attention.operands(), dst.elements.data,  query.elements.data, key.elements.data,
+                value.elements.data,  bias.elements.data, sinks.elements.data};
     }
 };
 

@@ -21,26 +21,26 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double lowest = std::numeric_limits<float>::lowest();
 
 // Empty if dst and statistics are as expected.
-std::string run_and_compare(const attention_case& what, const test::wanted_attention& wanted,
+std::string run_and_compare(const attention_case& problem, const test::wanted_attention& wanted,
                             const kernel_table* target) {
-    const test::output_memory before = test::copy_outputs(what);
-    run_attention(*make_tile_plan(what.desc, *target), what.operands(), nullptr);
-    return test::compare(what, wanted, before);
+    const test::output_memory before = test::copy_outputs(problem);
+    run_attention(*make_tile_plan(problem.desc, *target), problem.operands(), nullptr);
+    return test::compare(problem, wanted, before);
 }
 
-void check(const attention_case& what, const kernel_table* target) {
-    ASSERT_EQ(run_and_compare(what, test::expected(what), target), "") << to_string(what);
+void check(const attention_case& problem, const kernel_table* target) {
+    ASSERT_EQ(run_and_compare(problem, test::expected(problem), target), "") << to_string(problem);
 }
 
 TEST(attention, agrees_with_double_precision_on_random_cases) {
     const std::uint64_t seed = test::base_seed();
     for (std::uint64_t i = 0; i < 400; ++i) {
         test::generator random(seed + i);
-        const attention_case what = test::make_attention_case(random);
-        const test::wanted_attention wanted = test::expected(what);
+        const attention_case problem = test::make_attention_case(random);
+        const test::wanted_attention wanted = test::expected(problem);
         for (const kernel_table* target : attention_targets())
-            ASSERT_EQ(run_and_compare(what, wanted, target), "")
-                << "seed " << seed + i << ' ' << name_of(target) << ' ' << to_string(what);
+            ASSERT_EQ(run_and_compare(problem, wanted, target), "")
+                << "seed " << seed + i << ' ' << name_of(target) << ' ' << to_string(problem);
     }
 }
 
@@ -49,10 +49,10 @@ class attention_test : public testing::TestWithParam<const kernel_table*> {};
 TEST_P(attention_test, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129})
         for (const std::int64_t keys : {1, 5, 6, 7, 11, 12, 13, 63, 64, 65, 130}) {
-            attention_case what = test::plain_case({2, rows, 8}, {2, keys, 8}, {2, keys, 5}, 3);
+            attention_case problem = test::plain_case({2, rows, 8}, {2, keys, 8}, {2, keys, 5}, 3);
             for (const auto& rules : test::boundaries) {
-                what.rules = rules;
-                check(what, GetParam());
+                problem.rules = rules;
+                check(problem, GetParam());
             }
         }
 }
@@ -69,43 +69,43 @@ TEST_P(attention_test, takes_every_depth) {
 // Every key tile raises the maximum by more than the range of f32's exponential.
 TEST_P(attention_test, rescales_its_sums_to_a_new_maximum) {
     for (const double step : {1.0, 30.0, 200.0}) {
-        attention_case what = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
+        attention_case problem = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
         std::vector<double> keys;
-        for (std::size_t i = 0; i < what.key.values.size(); ++i)
-            keys.push_back(what.key.values[i] + step * static_cast<double>(i / (4 * 64)));
-        what.key.fill(keys);
-        what.desc.scale = 0.25F;
-        check(what, GetParam());
+        for (std::size_t i = 0; i < problem.key.values.size(); ++i)
+            keys.push_back(problem.key.values[i] + step * static_cast<double>(i / (4 * 64)));
+        problem.key.fill(keys);
+        problem.desc.scale = 0.25F;
+        check(problem, GetParam());
     }
 }
 
 // Scale times query overflows f32, but scale times score does not.
 TEST_P(attention_test, scales_queries_of_any_size) {
     for (const auto& [scale, query] : {std::pair{1e38F, 10.0}, {1e-30F, 1e-12}, {-1e38F, 10.0}}) {
-        attention_case what = test::plain_case({2, 20, 16}, {2, 150, 16}, {2, 150, 9}, 14);
+        attention_case problem = test::plain_case({2, 20, 16}, {2, 150, 16}, {2, 150, 9}, 14);
         const auto fill = [](test::attention_tensor& tensor, double factor) {
             std::vector<double> values = tensor.values;
             for (double& value : values) value *= factor;
             tensor.fill(values);
         };
-        fill(what.query, query);
-        fill(what.key, 1 / (query * std::abs(static_cast<double>(scale))));
-        what.desc.scale = scale;
-        check(what, GetParam());
+        fill(problem.query, query);
+        fill(problem.key, 1 / (query * std::abs(static_cast<double>(scale))));
+        problem.desc.scale = scale;
+        check(problem, GetParam());
     }
 }
 
 // Rows whose every score is -infinity, in whole tiles and in tiles that other rows keep.
 TEST_P(attention_test, masks_whole_rows) {
     for (const bool inf_as_zero : {true, false}) {
-        attention_case what = test::plain_case({2, 100, 16}, {2, 150, 16}, {2, 150, 16}, 7);
+        attention_case problem = test::plain_case({2, 100, 16}, {2, 150, 16}, {2, 150, 16}, 7);
         std::vector<double> keep(100 * 150, 1);
         for (std::size_t i = 0; i < keep.size(); ++i)
             if (i / 150 == 3 || i / 150 >= 64) keep[i] = 0;
-        test::set_cond(what, {100, 150}, keep);
-        what.desc.inf_as_zero = inf_as_zero;
-        check(what, GetParam());
-        const std::vector<double> dst = what.dst.read();
+        test::set_cond(problem, {100, 150}, keep);
+        problem.desc.inf_as_zero = inf_as_zero;
+        check(problem, GetParam());
+        const std::vector<double> dst = problem.dst.read();
         EXPECT_EQ(std::isnan(dst[16 * 3]), !inf_as_zero);
         EXPECT_EQ(std::isnan(dst[16 * 99]), !inf_as_zero);
     }
@@ -114,15 +114,15 @@ TEST_P(attention_test, masks_whole_rows) {
 // A fill near the other scores: masked tiles have weight, both in fully masked rows and in others.
 TEST_P(attention_test, gives_a_finite_fill_its_weight) {
     for (const float fill : {-1e30F, -90.0F, -3.0F, 0.0F, 4.0F}) {
-        attention_case what = test::plain_case({1, 70, 16}, {1, 400, 16}, {1, 400, 9}, 8);
+        attention_case problem = test::plain_case({1, 70, 16}, {1, 400, 16}, {1, 400, 9}, 8);
         std::vector<double> keep(70 * 400, 0);
         for (std::size_t i = 0; i < keep.size(); ++i)
             if (i / 400 < 60 && i % 400 >= 100 && i % 400 < 140) keep[i] = 1;
-        test::set_cond(what, {70, 400}, keep);
-        what.desc.fill = fill;
-        check(what, GetParam());
-        what.rules = mask_rules{.causal = true};
-        check(what, GetParam());
+        test::set_cond(problem, {70, 400}, keep);
+        problem.desc.fill = fill;
+        check(problem, GetParam());
+        problem.rules = mask_rules{.causal = true};
+        check(problem, GetParam());
     }
 }
 
@@ -130,27 +130,27 @@ TEST_P(attention_test, gives_a_finite_fill_its_weight) {
 TEST_P(attention_test, does_not_touch_masked_tiles) {
     enum class mask { causal, cond, infinite_bias, lowest_bias };
     for (const mask by : {mask::causal, mask::cond, mask::infinite_bias, mask::lowest_bias}) {
-        attention_case what = test::plain_case({1, 100, 16}, {1, 128, 16}, {1, 128, 16}, 9);
+        attention_case problem = test::plain_case({1, 100, 16}, {1, 128, 16}, {1, 128, 16}, 9);
         const test::wanted_attention wanted = [&] {
-            if (by == mask::causal) what.rules = mask_rules{.causal = true};
-            return test::expected(what);
+            if (by == mask::causal) problem.rules = mask_rules{.causal = true};
+            return test::expected(problem);
         }();
         test::generator random(1);
-        for (test::attention_tensor* tensor : {&what.key, &what.value}) {
+        for (test::attention_tensor* tensor : {&problem.key, &problem.value}) {
             test::guarded_buffer exact(tensor->memory.size(), test::guarded_buffer::edge::back);
             std::ranges::copy(tensor->memory.bytes(), exact.data());
             tensor->memory = std::move(exact);
-            tensor->at.data = tensor->memory.data();
-            tensor->at.extents[1] = 512;
+            tensor->elements.data = tensor->memory.data();
+            tensor->elements.extents[1] = 512;
         }
         std::vector<double> keep(512, 0), bias(512, by == mask::lowest_bias ? lowest : -infinity);
         std::fill_n(keep.begin(), 128, 1);
         std::fill_n(bias.begin(), 128, 0);
-        what.describe();
-        if (by == mask::cond) test::set_cond(what, {512}, keep);
+        problem.describe();
+        if (by == mask::cond) test::set_cond(problem, {512}, keep);
         if (by == mask::infinite_bias || by == mask::lowest_bias)
-            test::set_bias(what, data_type::f32, {512}, bias);
-        EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
+            test::set_bias(problem, data_type::f32, {512}, bias);
+        EXPECT_EQ(run_and_compare(problem, wanted, GetParam()), "");
     }
 }
 
@@ -160,72 +160,72 @@ TEST_P(attention_test, gives_rows_that_a_bias_masks_their_weights) {
     constexpr std::pair<data_type, double> biases[] = {
         {data_type::f32, lowest}, {data_type::f32, -infinity}, {data_type::f16, -65504}};
     for (const auto& [type, masked] : biases) {
-        attention_case what = test::plain_case({1, 100, 16}, {1, 300, 16}, {1, 300, 16}, 14);
+        attention_case problem = test::plain_case({1, 100, 16}, {1, 300, 16}, {1, 300, 16}, 14);
         std::vector<double> bias(100 * 300, 0);
         for (std::size_t i = 0; i < bias.size(); ++i)
             if (i / 300 == 5 || i / 300 >= 64 || i % 300 >= 130) bias[i] = masked;
-        test::set_bias(what, type, {100, 300}, bias);
-        what.desc.scale = 20;
-        what.desc.inf_as_zero = false;
-        check(what, GetParam());
-        EXPECT_EQ(std::isnan(what.dst.read()[16 * 99]), masked == -infinity);
+        test::set_bias(problem, type, {100, 300}, bias);
+        problem.desc.scale = 20;
+        problem.desc.inf_as_zero = false;
+        check(problem, GetParam());
+        EXPECT_EQ(std::isnan(problem.dst.read()[16 * 99]), masked == -infinity);
     }
 }
 
 // A row of NaN and a row without any score both become zeros, for any values.
 TEST_P(attention_test, makes_zeros_of_nan) {
-    attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
-    std::vector<double> queries = what.query.values, keep(70 * 90, 1);
+    attention_case problem = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
+    std::vector<double> queries = problem.query.values, keep(70 * 90, 1);
     queries[16 * 20 + 5] = nan;
     queries[16 * 30] = infinity; // scores of both signs
-    what.query.fill(queries);
+    problem.query.fill(queries);
     std::fill_n(keep.begin() + 40 * 90, 90, 0);
-    test::set_cond(what, {70, 90}, keep);
-    what.desc.nan_as_zero = true;
-    check(what, GetParam());
-    const std::vector<double> dst = what.dst.read();
+    test::set_cond(problem, {70, 90}, keep);
+    problem.desc.nan_as_zero = true;
+    check(problem, GetParam());
+    const std::vector<double> dst = problem.dst.read();
     for (std::size_t i = 0; i < dst.size(); ++i)
         ASSERT_EQ(dst[i] == 0, i / 16 == 20 || i / 16 == 30 || i / 16 == 40) << i;
 }
 
 TEST_P(attention_test, a_nan_stays_in_its_row) {
-    attention_case what = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 10);
-    std::vector<double> queries = what.query.values;
+    attention_case problem = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 10);
+    std::vector<double> queries = problem.query.values;
     queries[16 * 20 + 5] = nan;
-    what.query.fill(queries);
-    run_attention(*make_tile_plan(what.desc, *GetParam()), what.operands(), nullptr);
-    const std::vector<double> dst = what.dst.read();
+    problem.query.fill(queries);
+    run_attention(*make_tile_plan(problem.desc, *GetParam()), problem.operands(), nullptr);
+    const std::vector<double> dst = problem.dst.read();
     for (std::size_t i = 0; i < dst.size(); ++i) ASSERT_EQ(std::isnan(dst[i]), i / 16 == 20) << i;
-    const std::vector<double> statistics = what.statistics.read();
+    const std::vector<double> statistics = problem.statistics.read();
     for (std::size_t i = 0; i < statistics.size(); ++i)
         ASSERT_EQ(std::isnan(statistics[i]), i == 20) << i;
 }
 
 // Masked keys in a tile that the boundary crosses.
 TEST_P(attention_test, a_masked_key_never_matters) {
-    attention_case what = test::plain_case({1, 40, 16}, {1, 90, 16}, {1, 90, 16}, 11);
+    attention_case problem = test::plain_case({1, 40, 16}, {1, 90, 16}, {1, 90, 16}, 11);
     std::vector<double> keep(90, 1);
     keep[7] = keep[80] = 0;
-    test::set_cond(what, {90}, keep);
-    const test::wanted_attention wanted = test::expected(what);
-    std::vector<double> keys = what.key.values;
+    test::set_cond(problem, {90}, keep);
+    const test::wanted_attention wanted = test::expected(problem);
+    std::vector<double> keys = problem.key.values;
     for (std::size_t d = 0; d < 16; ++d) keys[16 * 7 + d] = keys[16 * 80 + d] = nan;
-    what.key.fill(keys);
-    EXPECT_EQ(run_and_compare(what, wanted, GetParam()), "");
+    problem.key.fill(keys);
+    EXPECT_EQ(run_and_compare(problem, wanted, GetParam()), "");
 }
 
 // One query per head, as in decoding: heads share keys, by grouping or by broadcast.
 TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
     for (const auto& rules : test::boundaries)
         for (const std::int64_t key_heads : {1, 2, 6}) {
-            attention_case what = test::plain_case({2, 6, 1, 16}, {2, key_heads, 200, 16},
-                                                   {2, key_heads, 200, 8}, 13);
+            attention_case problem = test::plain_case({2, 6, 1, 16}, {2, key_heads, 200, 16},
+                                                      {2, key_heads, 200, 8}, 13);
             std::vector<double> keep(6 * 200, 1);
             for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = i % 7 == 3 || i / 200 == 4;
-            test::set_cond(what, {6, 1, 200}, keep);
-            what.desc.grouped_queries = key_heads == 2;
-            what.rules = rules;
-            check(what, GetParam());
+            test::set_cond(problem, {6, 1, 200}, keep);
+            problem.desc.grouped_queries = key_heads == 2;
+            problem.rules = rules;
+            check(problem, GetParam());
         }
 }
 
@@ -233,37 +233,37 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
 // of a head or hold several heads.
 TEST_P(attention_test, shares_keys_among_heads_below_one_mask) {
     test::generator random(test::base_seed());
-    attention_case what;
+    attention_case problem;
     // Next to either guard page.
     const auto set = [&](test::attention_tensor& tensor, data_type type,
                          const test::extent_list& extents, const std::vector<double>& values) {
         lay_out(random, tensor, type, extents, test::layout::dense);
         tensor.fill(values);
-        what.describe();
+        problem.describe();
     };
     const auto some = [&](std::int64_t count, double no, double yes) {
-        std::vector<double> made(static_cast<std::size_t>(count));
-        for (double& value : made) value = test::one_in(random, 3) ? no : yes;
-        return made;
+        std::vector<double> result(static_cast<std::size_t>(count));
+        for (double& value : result) value = test::one_in(random, 3) ? no : yes;
+        return result;
     };
     for (const std::int64_t rows : {2, 3, 8, 24, 32})
         for (const auto order : {attention_order::tiles, attention_order::operators})
             for (const data_type type : {data_type::f32, data_type::bf16}) {
-                what = test::plain_case({2, 6, rows, 16}, {2, 2, 150, 16}, {2, 2, 150, 8}, 13);
-                for (auto* tensor : {&what.query, &what.key, &what.value})
-                    set(*tensor, type, test::extent_list(tensor->at.extents),
+                problem = test::plain_case({2, 6, rows, 16}, {2, 2, 150, 16}, {2, 2, 150, 8}, 13);
+                for (auto* tensor : {&problem.query, &problem.key, &problem.value})
+                    set(*tensor, type, test::extent_list(tensor->elements.extents),
                         std::vector<double>(tensor->values));
-                what.desc.grouped_queries = true;
-                what.desc.order = order;
-                set(what.cond, data_type::boolean, {rows, 150}, some(rows * 150, 0, 1));
-                ASSERT_EQ(make_tile_plan(what.desc, *GetParam())->folded_heads, 3);
-                check(what, GetParam());
-                set(what.bias, type, {2, 1, rows, 150}, some(2 * rows * 150, -2, 0.5));
-                check(what, GetParam());
-                what.desc.cond_masks = true;
-                what.desc.fill = -1;
-                set(what.bias, type, {2, 6, rows, 1}, some(12 * rows, -2, 0.5));
-                check(what, GetParam());
+                problem.desc.grouped_queries = true;
+                problem.desc.order = order;
+                set(problem.cond, data_type::boolean, {rows, 150}, some(rows * 150, 0, 1));
+                ASSERT_EQ(make_tile_plan(problem.desc, *GetParam())->folded_heads, 3);
+                check(problem, GetParam());
+                set(problem.bias, type, {2, 1, rows, 150}, some(2 * rows * 150, -2, 0.5));
+                check(problem, GetParam());
+                problem.desc.cond_masks = true;
+                problem.desc.fill = -1;
+                set(problem.bias, type, {2, 6, rows, 1}, some(12 * rows, -2, 0.5));
+                check(problem, GetParam());
             }
 }
 

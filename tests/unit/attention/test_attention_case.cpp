@@ -13,45 +13,45 @@ using test::attention_case;
 
 // A case whose dst holds the expected values, in memory with gaps between rows.
 attention_case right_case() {
-    attention_case what = test::plain_case({2, 5, 4}, {2, 6, 4}, {2, 6, 3}, 1);
+    attention_case problem = test::plain_case({2, 5, 4}, {2, 6, 4}, {2, 6, 3}, 1);
     test::generator random(2);
-    what.dst.at.strides_bytes = {80, 16, 4};
-    what.dst.memory = test::place(random, what.dst.at, 4);
-    return what;
+    problem.dst.elements.strides_bytes = {80, 16, 4};
+    problem.dst.memory = test::place(random, problem.dst.elements, 4);
+    return problem;
 }
 
 TEST(attention_case, is_right_where_nothing_is_wrong) {
-    attention_case what = right_case();
-    const test::output_memory before = test::copy_outputs(what);
-    const test::wanted_attention wanted = test::expected(what);
-    what.dst.fill(wanted.dst);
-    what.statistics.fill(wanted.statistics);
-    EXPECT_EQ(test::compare(what, wanted, before), "");
+    attention_case problem = right_case();
+    const test::output_memory before = test::copy_outputs(problem);
+    const test::wanted_attention wanted = test::expected(problem);
+    problem.dst.fill(wanted.dst);
+    problem.statistics.fill(wanted.statistics);
+    EXPECT_EQ(test::compare(problem, wanted, before), "");
 }
 
 TEST(attention_case, describes_the_fault) {
-    attention_case what = right_case();
-    const test::output_memory before = test::copy_outputs(what);
-    const test::wanted_attention wanted = test::expected(what);
-    what.statistics.fill(wanted.statistics);
+    attention_case problem = right_case();
+    const test::output_memory before = test::copy_outputs(problem);
+    const test::wanted_attention wanted = test::expected(problem);
+    problem.statistics.fill(wanted.statistics);
     for (const double wrong : {wanted.dst[7] + 1e-4, std::nan(""), HUGE_VAL}) {
         std::vector<double> numbers = wanted.dst;
         numbers[7] = wrong;
-        what.dst.fill(numbers);
-        EXPECT_EQ(test::compare(what, wanted, before).rfind("dst element 7 is ", 0), 0);
+        problem.dst.fill(numbers);
+        EXPECT_EQ(test::compare(problem, wanted, before).rfind("dst element 7 is ", 0), 0);
     }
-    what.dst.fill(wanted.dst);
-    what.dst.at.data[12] ^= std::byte{1}; // after the first row
-    EXPECT_EQ(test::compare(what, wanted, before), " bytes around dst were written");
+    problem.dst.fill(wanted.dst);
+    problem.dst.elements.data[12] ^= std::byte{1}; // after the first row
+    EXPECT_EQ(test::compare(problem, wanted, before), " bytes around dst were written");
 }
 
 TEST(attention_case, expects_results_computed_by_hand) {
-    attention_case what = test::plain_case({2, 2, 1}, {2, 2, 1}, {2, 2, 1}, 1);
-    what.query.fill({0, 1, 0, 1});
-    what.key.fill({0, std::log(3.0), 0, 0});
-    what.value.fill({1, 5, -2, 4});
-    what.desc.scale = 1;
-    const test::wanted_attention wanted = test::expected(what);
+    attention_case problem = test::plain_case({2, 2, 1}, {2, 2, 1}, {2, 2, 1}, 1);
+    problem.query.fill({0, 1, 0, 1});
+    problem.key.fill({0, std::log(3.0), 0, 0});
+    problem.value.fill({1, 5, -2, 4});
+    problem.desc.scale = 1;
+    const test::wanted_attention wanted = test::expected(problem);
     const std::vector<double> dst{3, 4, 1, 1};
     for (std::size_t i = 0; i < dst.size(); ++i) EXPECT_NEAR(wanted.dst[i], dst[i], 1e-6);
     EXPECT_NEAR(wanted.statistics[1], std::log(4.0), 1e-6);

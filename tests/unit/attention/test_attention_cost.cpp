@@ -1,5 +1,5 @@
-// The work of an attention: the tiles of queries and keys with an unmasked place, for every form of
-// mask and however rows, threads and splits divide the work. Counted by the plan, not by a clock.
+// An attention computes exactly the tiles with an unmasked score: for every form of mask, and for
+// every division of the work by rows, threads and splits. The plan counts tiles; no clock is used.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -27,31 +27,31 @@ struct kept_places {
 
 // Each row keeps a run of keys; runs of neighbouring rows overlap or are far apart.
 kept_places random_places(test::generator& random, std::int64_t rows, std::int64_t keys) {
-    kept_places made{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+    kept_places result{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
     std::int64_t first = test::draw(random, 0, keys - 1);
     for (std::int64_t r = 0; r < rows; ++r) {
         if (test::one_in(random, 10)) first = test::draw(random, 0, keys - 1);
         const std::int64_t count = std::min(keys - first, test::draw(random, 1, 90));
-        std::fill_n(made.keep.begin() + r * keys + first, count, 1);
+        std::fill_n(result.keep.begin() + r * keys + first, count, 1);
     }
-    return made;
+    return result;
 }
 
 kept_places below_boundary(std::int64_t rows, std::int64_t keys) {
-    kept_places made{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+    kept_places result{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
     for (std::int64_t r = 0; r < rows; ++r)
-        std::fill_n(made.keep.begin() + r * keys, std::min(keys, r + 1), 1);
-    return made;
+        std::fill_n(result.keep.begin() + r * keys, std::min(keys, r + 1), 1);
+    return result;
 }
 
-std::int64_t tiles_with_a_kept_place(const kept_places& what, const tile_plan& plan) {
+std::int64_t tiles_with_a_kept_place(const kept_places& places, const tile_plan& plan) {
     std::int64_t tiles = 0;
-    for (std::int64_t r = 0; r < what.rows; r += plan.tile_rows)
-        for (std::int64_t k = 0; k < what.keys; k += plan.tile_keys) {
+    for (std::int64_t r = 0; r < places.rows; r += plan.tile_rows)
+        for (std::int64_t k = 0; k < places.keys; k += plan.tile_keys) {
             bool any = false;
-            for (std::int64_t i = r; i < std::min(what.rows, r + plan.tile_rows); ++i)
-                for (std::int64_t j = k; j < std::min(what.keys, k + plan.tile_keys); ++j)
-                    any = any || what.keep[static_cast<std::size_t>(i * what.keys + j)] != 0;
+            for (std::int64_t i = r; i < std::min(places.rows, r + plan.tile_rows); ++i)
+                for (std::int64_t j = k; j < std::min(places.keys, k + plan.tile_keys); ++j)
+                    any = any || places.keep[static_cast<std::size_t>(i * places.keys + j)] != 0;
             tiles += any ? 1 : 0;
         }
     return tiles * plan.heads;
@@ -72,34 +72,34 @@ enum class mask_form {
 
 attention_case masked_case(const kept_places& places, mask_form form) {
     const std::int64_t heads = 2;
-    attention_case what = test::plain_case({heads, places.rows, 8}, {heads, places.keys, 8},
-                                           {heads, places.keys, 5}, 3);
+    attention_case problem = test::plain_case({heads, places.rows, 8}, {heads, places.keys, 8},
+                                              {heads, places.keys, 5}, 3);
     const test::extent_list shape{places.rows, places.keys};
     const auto set_bias = [&](data_type type, double masked) {
         std::vector<double> bias;
         for (const double keep : places.keep) bias.push_back(keep != 0 ? 0 : masked);
-        test::set_bias(what, type, shape, bias);
+        test::set_bias(problem, type, shape, bias);
     };
     std::vector<double> drop;
     for (const double keep : places.keep) drop.push_back(1 - keep);
     switch (form) {
     case mask_form::filled_cond:
-        what.desc.fill = -1e9F;
+        problem.desc.fill = -1e9F;
         [[fallthrough]];
     case mask_form::cond:
-        test::set_cond(what, shape, places.keep);
+        test::set_cond(problem, shape, places.keep);
         break;
     case mask_form::masking_cond:
-        test::set_cond(what, shape, drop);
-        what.desc.cond_masks = true;
+        test::set_cond(problem, shape, drop);
+        problem.desc.cond_masks = true;
         break;
     case mask_form::infinite:
         set_bias(data_type::f32, -infinity);
         break;
     case mask_form::infinite_beside_cond:
         set_bias(data_type::f32, -infinity);
-        test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
-        what.desc.fill = -3;
+        test::set_cond(problem, shape, std::vector<double>(places.keep.size(), 1));
+        problem.desc.fill = -3;
         break;
     case mask_form::lowest:
         set_bias(data_type::f32, std::numeric_limits<float>::lowest());
@@ -114,10 +114,10 @@ attention_case masked_case(const kept_places& places, mask_form form) {
         set_bias(data_type::f16, -65504);
         break;
     case mask_form::boundary:
-        what.rules = mask_rules{.causal = true};
+        problem.rules = mask_rules{.causal = true};
         break;
     }
-    return what;
+    return problem;
 }
 
 constexpr mask_form forms_of_places[] = {mask_form::cond,        mask_form::masking_cond,
@@ -127,16 +127,16 @@ constexpr mask_form forms_of_places[] = {mask_form::cond,        mask_form::mask
 
 void expect_work(const kept_places& places, mask_form form, attention_order order,
                  const kernel_table* target) {
-    attention_case what = masked_case(places, form);
-    what.desc.order = order;
-    const auto plan = make_tile_plan(what.desc, *target);
+    attention_case problem = masked_case(places, form);
+    problem.desc.order = order;
+    const auto plan = make_tile_plan(problem.desc, *target);
     const std::int64_t expected = tiles_with_a_kept_place(places, *plan);
     for (const int threads : {1, 2, 16, 64}) {
         const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
                                      for (std::int64_t i = 0; i < count; ++i) body(i);
                                  }};
         const std::int64_t before = plan->computed_tiles;
-        run_attention(*plan, what.operands(), &loop);
+        run_attention(*plan, problem.operands(), &loop);
         EXPECT_EQ(plan->computed_tiles - before, expected)
             << "form " << static_cast<int>(form) << ", " << places.rows << 'x' << places.keys
             << ", threads " << threads << ", " << to_string(*plan);
@@ -161,11 +161,11 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
 // Heads of one query each that share keys, by broadcast or grouped, read the keys once.
 TEST(attention_cost, of_heads_that_share_keys) {
     for (const std::int64_t key_heads : {1, 2}) {
-        attention_case what =
+        attention_case problem =
             test::plain_case({3, 8, 1, 8}, {3, key_heads, 640, 8}, {3, key_heads, 640, 5}, 3);
-        what.desc.grouped_queries = key_heads > 1;
-        const auto plan = make_tile_plan(what.desc, active_isa());
-        run_attention(*plan, what.operands(), nullptr);
+        problem.desc.grouped_queries = key_heads > 1;
+        const auto plan = make_tile_plan(problem.desc, active_isa());
+        run_attention(*plan, problem.operands(), nullptr);
         EXPECT_EQ(plan->computed_tiles, 3 * key_heads * plan->key_tiles()) << to_string(*plan);
     }
 }
@@ -176,17 +176,17 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
     for (const kernel_table* target : attention_targets())
         for (const std::int64_t mask_heads : {1, 8})
             for (const bool is_bias : {false, true}) {
-                attention_case what =
+                attention_case problem =
                     test::plain_case({3, 8, 4, 8}, {3, 2, 640, 8}, {3, 2, 640, 5}, 3);
-                what.desc.grouped_queries = true;
+                problem.desc.grouped_queries = true;
                 const kept_places places = random_places(random, mask_heads * 4, 640);
                 const test::extent_list shape{mask_heads, 4, 640};
                 if (is_bias)
-                    test::set_bias(what, data_type::f32, shape, places.keep);
+                    test::set_bias(problem, data_type::f32, shape, places.keep);
                 else
-                    test::set_cond(what, shape, std::vector<double>(places.keep.size(), 1));
-                const auto plan = make_tile_plan(what.desc, *target);
-                run_attention(*plan, what.operands(), nullptr);
+                    test::set_cond(problem, shape, std::vector<double>(places.keep.size(), 1));
+                const auto plan = make_tile_plan(problem.desc, *target);
+                run_attention(*plan, problem.operands(), nullptr);
                 EXPECT_EQ(plan->computed_tiles, 3 * 2 * plan->key_tiles()) << to_string(*plan);
             }
 }
@@ -195,15 +195,15 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
     std::int64_t before = 0;
-    const auto set_alibi = [](attention_case& what, double slope, bool by_rules) {
+    const auto set_alibi = [](attention_case& problem, double slope, bool by_rules) {
         if (by_rules) {
-            what.rules = mask_rules{.slopes = {static_cast<float>(slope)}};
+            problem.rules = mask_rules{.slopes = {static_cast<float>(slope)}};
             return;
         }
         std::vector<double> bias;
         for (std::int64_t i = 0; i < length * length; ++i)
             bias.push_back(-slope * static_cast<double>(std::abs(i / length - i % length)));
-        test::set_bias(what, data_type::f32, {length, length}, bias);
+        test::set_bias(problem, data_type::f32, {length, length}, bias);
     };
     for (const auto& [slope, by_rules] : {std::pair{2.0, false},
                                           {2.0, true},
@@ -211,12 +211,13 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
                                           {0.5, true},
                                           {0.01, false},
                                           {0.01, true}}) {
-        attention_case what = test::plain_case({1, length, 8}, {1, length, 8}, {1, length, 5}, 3);
-        set_alibi(what, slope, by_rules);
-        const auto plan = make_tile_plan(what.desc, active_isa());
-        const test::output_memory outputs = test::copy_outputs(what);
-        run_attention(*plan, what.operands(), nullptr);
-        EXPECT_EQ(test::compare(what, test::expected(what), outputs), "");
+        attention_case problem =
+            test::plain_case({1, length, 8}, {1, length, 8}, {1, length, 5}, 3);
+        set_alibi(problem, slope, by_rules);
+        const auto plan = make_tile_plan(problem.desc, active_isa());
+        const test::output_memory outputs = test::copy_outputs(problem);
+        run_attention(*plan, problem.operands(), nullptr);
+        EXPECT_EQ(test::compare(problem, test::expected(problem), outputs), "");
         if (by_rules) {
             EXPECT_EQ(plan->computed_tiles, before) << slope;
         } else {
@@ -234,9 +235,9 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
 TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
     kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
     for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {
-        const attention_case what = masked_case(places, form);
-        const auto plan = make_tile_plan(what.desc, active_isa());
-        run_attention(*plan, what.operands(), nullptr);
+        const attention_case problem = masked_case(places, form);
+        const auto plan = make_tile_plan(problem.desc, active_isa());
+        run_attention(*plan, problem.operands(), nullptr);
         EXPECT_EQ(plan->computed_tiles,
                   share * plan->heads * plan->row_tiles() * plan->key_tiles());
     }

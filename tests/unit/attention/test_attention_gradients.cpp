@@ -33,10 +33,10 @@ attention_case large_case(data_type type, unsigned seed) {
     test::generator random(seed);
     for (auto* tensor : {&problem.query, &problem.key, &problem.value}) {
         const std::vector<double> numbers = tensor->values;
-        lay_out(random, *tensor, type, tensor->at.extents, test::layout::dense);
+        lay_out(random, *tensor, type, tensor->elements.extents, test::layout::dense);
         tensor->fill(numbers);
     }
-    lay_out(random, problem.dst, type, problem.dst.at.extents, test::layout::dense);
+    lay_out(random, problem.dst, type, problem.dst.elements.extents, test::layout::dense);
     problem.describe();
     return problem;
 }
@@ -64,7 +64,7 @@ TEST(attention_gradients, of_rows_that_a_finite_number_masks_are_those_of_equal_
     for (const kernel_table* target : attention_targets()) {
         test::generator random(4);
         attention_case attention = large_case(data_type::f32, 6);
-        const std::int64_t keys = attention.key.at.extents[1];
+        const std::int64_t keys = attention.key.elements.extents[1];
         std::vector<double> bias;
         for (std::int64_t i = 0; i < 150 * keys; ++i) bias.push_back(i / keys % 4 == 0 ? -1e9 : 0);
         set_bias(attention, data_type::f32, {150, keys}, bias);

@@ -24,10 +24,10 @@ parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
             }};
 }
 
-void expect_right(const attention_case& what, const parallel_loop& loop) {
-    const test::output_memory before = test::copy_outputs(what);
-    compile(what.desc).execute(what.operands(), loop);
-    EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
+void expect_right(const attention_case& problem, const parallel_loop& loop) {
+    const test::output_memory before = test::copy_outputs(problem);
+    compile(problem.desc).execute(problem.operands(), loop);
+    EXPECT_EQ(test::compare(problem, test::expected(problem), before), "") << to_string(problem);
 }
 
 TEST(attention_threads, runs_on_the_callers_loop) {
@@ -42,9 +42,10 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
     for (const std::int64_t rows : {1, 3, 40})
         for (const auto& rules : {test::boundaries[0], test::boundaries[2]}) {
             std::atomic<std::int64_t> calls = 0;
-            attention_case what = test::plain_case({2, rows, 16}, {2, 5000, 16}, {2, 5000, 16}, 2);
-            what.rules = rules;
-            expect_right(what, loop_of(5, &calls));
+            attention_case problem =
+                test::plain_case({2, rows, 16}, {2, 5000, 16}, {2, 5000, 16}, 2);
+            problem.rules = rules;
+            expect_right(problem, loop_of(5, &calls));
             EXPECT_GT(calls, 5) << "a second round joins the parts";
         }
 }
@@ -52,27 +53,27 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
 // With a mask per sequence or head, some row tiles have much work and others little or none.
 TEST(attention_threads, share_the_keys_of_uneven_masks) {
     for (const int threads : {3, 24}) {
-        attention_case what =
+        attention_case problem =
             test::plain_case({3, 2, 70, 16}, {3, 2, 2100, 16}, {3, 2, 2100, 16}, 9);
-        what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {2100, 0, 300}};
-        expect_right(what, loop_of(threads));
-        what = test::plain_case({3, 70, 16}, {3, 2100, 16}, {3, 2100, 16}, 10);
+        problem.rules = mask_rules{.from_end = true, .causal = true, .lengths = {2100, 0, 300}};
+        expect_right(problem, loop_of(threads));
+        problem = test::plain_case({3, 70, 16}, {3, 2100, 16}, {3, 2100, 16}, 10);
         std::vector<double> keep(3 * 2100, 0);
         std::fill_n(keep.begin(), 2100, 1);
         std::fill_n(keep.begin() + 2 * 2100 + 700, 90, 1);
-        test::set_cond(what, {3, 1, 2100}, keep);
-        expect_right(what, loop_of(threads));
+        test::set_cond(problem, {3, 1, 2100}, keep);
+        expect_right(problem, loop_of(threads));
     }
 }
 
 TEST(attention_threads, shared_keys_may_all_be_masked) {
     for (const float fill : {-std::numeric_limits<float>::infinity(), -2.0F}) {
-        attention_case what = test::plain_case({1, 1, 16}, {1, 5000, 16}, {1, 5000, 16}, 3);
+        attention_case problem = test::plain_case({1, 1, 16}, {1, 5000, 16}, {1, 5000, 16}, 3);
         std::vector<double> keep(5000, 0);
         std::fill_n(keep.begin() + 1000, 700, 1);
-        test::set_cond(what, {5000}, keep);
-        what.desc.fill = fill;
-        expect_right(what, loop_of(4));
+        test::set_cond(problem, {5000}, keep);
+        problem.desc.fill = fill;
+        expect_right(problem, loop_of(4));
     }
 }
 
@@ -90,11 +91,11 @@ void expect_shareable(const extent_list& query, const extent_list& key) {
     const attention_plan plan = compile(cases[0].desc);
     {
         std::vector<std::jthread> threads;
-        for (const attention_case& what : cases)
+        for (const attention_case& problem : cases)
             threads.emplace_back([&] {
                 for (int i = 0; i < 10; ++i) {
-                    plan.execute(what.operands());
-                    plan.execute(what.operands(), loop_of(3));
+                    plan.execute(problem.operands());
+                    plan.execute(problem.operands(), loop_of(3));
                 }
             });
     }
@@ -108,43 +109,43 @@ TEST(attention_threads, any_number_may_execute_one_plan) {
 }
 
 // Gradients of query, key and value, concatenated.
-std::vector<float> gradients_of(const attention_gradients_plan& plan, const attention_case& what,
+std::vector<float> gradients_of(const attention_gradients_plan& plan, const attention_case& problem,
                                 const parallel_loop* loop) {
-    std::vector<float> all(3 * what.query.values.size());
+    std::vector<float> all(3 * problem.query.values.size());
     float* const first = all.data();
-    const auto count = static_cast<std::ptrdiff_t>(what.query.values.size());
-    const attention_gradients_operands operands{what.operands(), what.query.at.data, first,
-                                                first + count, first + 2 * count};
+    const auto count = static_cast<std::ptrdiff_t>(problem.query.values.size());
+    const attention_gradients_operands operands{problem.operands(), problem.query.elements.data,
+                                                first, first + count, first + 2 * count};
     loop == nullptr ? plan.execute(operands) : plan.execute(operands, *loop);
     return all;
 }
 
 TEST(attention_threads, any_number_may_execute_one_plan_of_gradients) {
-    attention_case what = test::plain_case({2, 200, 16}, {2, 200, 16}, {2, 200, 16}, 11);
+    attention_case problem = test::plain_case({2, 200, 16}, {2, 200, 16}, {2, 200, 16}, 11);
     test::generator random(12);
-    lay_out(random, what.statistics, data_type::f32, {2, 200}, test::layout::dense);
-    what.rules = mask_rules{.causal = true};
-    what.describe();
-    compile(what.desc).execute(what.operands());
-    const attention_gradients_plan plan = compile(attention_gradients_desc{what.desc});
+    lay_out(random, problem.statistics, data_type::f32, {2, 200}, test::layout::dense);
+    problem.rules = mask_rules{.causal = true};
+    problem.describe();
+    compile(problem.desc).execute(problem.operands());
+    const attention_gradients_plan plan = compile(attention_gradients_desc{problem.desc});
     const parallel_loop alone = loop_of(1), several = loop_of(3);
-    const std::vector<float> expected = gradients_of(plan, what, &alone);
+    const std::vector<float> expected = gradients_of(plan, problem, &alone);
     std::vector<std::jthread> threads;
     for (const parallel_loop* loop :
          {&several, &several, static_cast<const parallel_loop*>(nullptr)})
         threads.emplace_back([&, loop] {
-            for (int i = 0; i < 5; ++i) EXPECT_EQ(gradients_of(plan, what, loop), expected);
+            for (int i = 0; i < 5; ++i) EXPECT_EQ(gradients_of(plan, problem, loop), expected);
         });
 }
 
 TEST(attention_threads, passes_on_exceptions_of_the_loop) {
-    const attention_case what = test::plain_case({8, 64, 16}, {8, 64, 16}, {8, 64, 16}, 6);
+    const attention_case problem = test::plain_case({8, 64, 16}, {8, 64, 16}, {8, 64, 16}, 6);
     const parallel_loop failing{2, [](std::int64_t, const std::function<void(std::int64_t)>&) {
                                     throw std::runtime_error("no threads today");
                                 }};
-    const attention_plan plan = compile(what.desc);
-    EXPECT_THROW(plan.execute(what.operands(), failing), std::runtime_error);
-    expect_right(what, loop_of(2));
+    const attention_plan plan = compile(problem.desc);
+    EXPECT_THROW(plan.execute(problem.operands(), failing), std::runtime_error);
+    expect_right(problem, loop_of(2));
 }
 
 TEST(attention_threads, holds_little_memory) {
@@ -220,11 +221,12 @@ TEST(attention_errors, elements_that_are_not_there_do_not_overlap) {
 }
 
 TEST(attention_errors, an_address_that_is_null_is_named) {
-    const attention_case what = test::plain_case({2, 8, 4}, {2, 8, 4}, {2, 8, 4}, 7);
-    attention_operands at = what.operands();
-    at.value = nullptr;
-    EXPECT_THROW(compile(what.desc).execute(at), argument_error);
-    EXPECT_THROW(compile(what.desc).execute(what.operands(), parallel_loop{0, {}}), argument_error);
+    const attention_case problem = test::plain_case({2, 8, 4}, {2, 8, 4}, {2, 8, 4}, 7);
+    attention_operands operands = problem.operands();
+    operands.value = nullptr;
+    EXPECT_THROW(compile(problem.desc).execute(operands), argument_error);
+    EXPECT_THROW(compile(problem.desc).execute(problem.operands(), parallel_loop{0, {}}),
+                 argument_error);
 }
 
 TEST(attention_errors, an_unknown_number_is_named) {

@@ -16,41 +16,42 @@ using test::attention_case;
 attention_case bf16_case(const test::extent_list& query, const test::extent_list& key,
                          const test::extent_list& value,
                          test::layout of_keys = test::layout::dense) {
-    attention_case what = test::plain_case(query, key, value, 20);
+    attention_case problem = test::plain_case(query, key, value, 20);
     test::generator random(21);
     const auto round = [&](test::attention_tensor& tensor, test::layout how) {
         const std::vector<double> numbers = tensor.values;
-        lay_out(random, tensor, data_type::bf16, tensor.at.extents, how);
+        lay_out(random, tensor, data_type::bf16, tensor.elements.extents, how);
         tensor.fill(numbers);
     };
-    round(what.query, test::layout::dense);
-    round(what.key, of_keys);
-    round(what.value, test::layout::dense);
-    what.describe();
-    return what;
+    round(problem.query, test::layout::dense);
+    round(problem.key, of_keys);
+    round(problem.value, test::layout::dense);
+    problem.describe();
+    return problem;
 }
 
 class bf16_attention : public testing::TestWithParam<const kernel_table*> {
 protected:
-    static void check(const attention_case& what) {
-        const test::output_memory before = test::copy_outputs(what);
-        const auto plan = make_tile_plan(what.desc, *GetParam());
+    static void check(const attention_case& problem) {
+        const test::output_memory before = test::copy_outputs(problem);
+        const auto plan = make_tile_plan(problem.desc, *GetParam());
         // A table whose instruction set extends the base exists only for these products. Few
         // queries use the base's products.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
-        run_attention(*plan, what.operands(), nullptr);
-        ASSERT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
+        run_attention(*plan, problem.operands(), nullptr);
+        ASSERT_EQ(test::compare(problem, test::expected(problem), before), "")
+            << to_string(problem);
     }
 };
 
 TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
         for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
-            attention_case what = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
+            attention_case problem = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
             for (const auto& rules : test::boundaries) {
-                what.rules = rules;
-                check(what);
+                problem.rules = rules;
+                check(problem);
             }
         }
 }
@@ -70,33 +71,33 @@ TEST_P(bf16_attention, takes_transposed_keys) {
 
 TEST_P(bf16_attention, takes_weights_of_separate_operators) {
     for (const std::int64_t keys : {3, 64, 200}) {
-        attention_case what = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
-        what.desc.order = attention_order::operators;
-        what.desc.weights_type = data_type::bf16;
-        what.rules = mask_rules{.causal = true};
-        check(what);
+        attention_case problem = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
+        problem.desc.order = attention_order::operators;
+        problem.desc.weights_type = data_type::bf16;
+        problem.rules = mask_rules{.causal = true};
+        check(problem);
     }
 }
 
 // With a window, the keys of a panel begin and end anywhere.
 TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
     for (const std::int64_t below : {0, 1, 5, 17, 40}) {
-        attention_case what = bf16_case({1, 150, 16}, {1, 150, 16}, {1, 150, 24});
-        what.rules.emplace().window = {below, 3};
-        check(what);
+        attention_case problem = bf16_case({1, 150, 16}, {1, 150, 16}, {1, 150, 24});
+        problem.rules.emplace().window = {below, 3};
+        check(problem);
     }
 }
 
 // Emulated tiles abort if a thread uses them before it has set them up.
 TEST(bf16_attention_DeathTest, gives_tiles_back) {
-    const attention_case what = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
-    const auto plan = make_tile_plan(what.desc, test::emulated_tables().back());
-    run_attention(*plan, what.operands(), nullptr);
+    const attention_case problem = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
+    const auto plan = make_tile_plan(problem.desc, test::emulated_tables().back());
+    run_attention(*plan, problem.operands(), nullptr);
     const parallel_loop throwing{2, [](std::int64_t, const auto& body) {
                                      body(0);
                                      throw std::bad_alloc();
                                  }};
-    EXPECT_THROW(run_attention(*plan, what.operands(), &throwing), std::bad_alloc);
+    EXPECT_THROW(run_attention(*plan, problem.operands(), &throwing), std::bad_alloc);
     const attention_kernels& kernels = plan->kernels->attention;
     std::vector<float> numbers(64);
     EXPECT_DEATH(kernels.multiply_key_pairs({reinterpret_cast<std::byte*>(numbers.data()), 4, 4, 1,

@@ -42,42 +42,42 @@ struct listed {
 };
 
 // Each slice of each row tile, and each state, occurs once.
-void expect_complete(const listed& made, std::int64_t row_tiles) {
+void expect_complete(const listed& division, std::int64_t row_tiles) {
     std::vector<counts> parts(static_cast<std::size_t>(row_tiles));
     counts states;
-    for (const work_item& item : made.items) {
+    for (const work_item& item : division.items) {
         parts.at(static_cast<std::size_t>(item.row_tile)).push_back(item.part);
         if (item.parts > 1) states.push_back(item.state);
     }
-    for (auto& found : parts) {
-        counts wanted(found.size());
+    for (auto& parts_of_tile : parts) {
+        counts wanted(parts_of_tile.size());
         std::iota(wanted.begin(), wanted.end(), 0);
-        std::sort(found.begin(), found.end());
-        EXPECT_FALSE(found.empty());
-        EXPECT_EQ(found, wanted);
+        std::sort(parts_of_tile.begin(), parts_of_tile.end());
+        EXPECT_FALSE(parts_of_tile.empty());
+        EXPECT_EQ(parts_of_tile, wanted);
     }
     std::sort(states.begin(), states.end());
     for (std::size_t i = 0; i < states.size(); ++i)
         EXPECT_EQ(states[i], static_cast<std::int64_t>(i));
-    for (const work_item& first : made.shared) {
+    for (const work_item& first : division.shared) {
         EXPECT_EQ(first.part, 0);
-        EXPECT_EQ(made.parts_of(first.row_tile), first.parts);
+        EXPECT_EQ(division.parts_of(first.row_tile), first.parts);
     }
 }
 
 TEST(division, a_heavy_row_tile_is_shared_and_light_ones_are_not) {
     counts tiles(63, 3);
     tiles[20] = 64;
-    const listed made(tiles, 1, 16);
-    ASSERT_TRUE(made.is_listed);
-    expect_complete(made, 63);
-    EXPECT_GE(made.parts_of(20), 3);
+    const listed work(tiles, 1, 16);
+    ASSERT_TRUE(work.is_listed);
+    expect_complete(work, 63);
+    EXPECT_GE(work.parts_of(20), 3);
     for (std::int64_t row_tile = 0; row_tile < 63; ++row_tile) {
         const bool is_light = row_tile != 20;
-        EXPECT_EQ(made.parts_of(row_tile) == 1, is_light) << row_tile;
+        EXPECT_EQ(work.parts_of(row_tile) == 1, is_light) << row_tile;
     }
-    EXPECT_EQ(made.shared.size(), 1U);
-    EXPECT_EQ(made.items.front().row_tile, 20) << "the heaviest is begun first";
+    EXPECT_EQ(work.shared.size(), 1U);
+    EXPECT_EQ(work.items.front().row_tile, 20) << "the heaviest is begun first";
 }
 
 TEST(division, row_tiles_that_keep_few_keys_are_not_shared) {
@@ -94,18 +94,18 @@ TEST(division, many_row_tiles_are_not_shared) {
 TEST(division, heavier_items_come_first) {
     counts tiles(64);
     std::iota(tiles.begin(), tiles.end(), 1);
-    const listed made(tiles, 12, 64);
-    ASSERT_TRUE(made.is_listed);
-    expect_complete(made, 12 * 64);
-    EXPECT_EQ(made.items.front().row_tile % 64, 63);
-    EXPECT_LE(made.items.back().row_tile % 64, 8);
+    const listed work(tiles, 12, 64);
+    ASSERT_TRUE(work.is_listed);
+    expect_complete(work, 12 * 64);
+    EXPECT_EQ(work.items.front().row_tile % 64, 63);
+    EXPECT_LE(work.items.back().row_tile % 64, 8);
 }
 
 TEST(division, one_row_tile_is_shared_by_all) {
-    const listed made({63}, 8, 64);
-    ASSERT_TRUE(made.is_listed);
-    expect_complete(made, 8);
-    EXPECT_GE(made.items.size(), 64U);
+    const listed work({63}, 8, 64);
+    ASSERT_TRUE(work.is_listed);
+    expect_complete(work, 8);
+    EXPECT_GE(work.items.size(), 64U);
 }
 
 TEST(division, every_part_is_listed_once_whatever_the_costs) {
@@ -116,8 +116,8 @@ TEST(division, every_part_is_listed_once_whatever_the_costs) {
         for (auto& count : tiles) count = test::draw(random, 0, most);
         const std::int64_t heads = test::draw(random, 1, 4);
         const int workers = 2 + static_cast<int>(random() % 100);
-        const listed made(tiles, heads, workers);
-        if (made.is_listed) expect_complete(made, heads * std::ssize(tiles));
+        const listed work(tiles, heads, workers);
+        if (work.is_listed) expect_complete(work, heads * std::ssize(tiles));
     }
 }
 
@@ -155,9 +155,10 @@ struct random_tiles {
 
 TEST(division, parts_of_a_row_tile_follow_one_another_and_compute_as_much) {
     random_tiles data(2);
-    const attention_operands at = data.operands();
+    const attention_operands pointers = data.operands();
     std::vector<float> scratch(static_cast<std::size_t>(data.plan->worker.floats));
-    tile_operands operands(*data.plan, at, data.plan->numbers, {data.map.data()}, scratch.data());
+    tile_operands operands(*data.plan, pointers, data.plan->numbers, {data.map.data()},
+                           scratch.data());
     for (std::int64_t row_tile = 0; row_tile < data.plan->row_tiles(); ++row_tile)
         for (const std::int64_t parts : {2, 3, 7}) {
             operands.bind(0, row_tile);
@@ -165,15 +166,15 @@ TEST(division, parts_of_a_row_tile_follow_one_another_and_compute_as_much) {
             const std::int64_t all = operands.count_computed(operands.kept_part(whole));
             std::int64_t next = 0;
             for (std::int64_t part = 0; part < parts; ++part) {
-                tile_range own = whole;
-                own.part = part;
-                own.parts = parts;
-                own = operands.kept_part(own);
-                EXPECT_EQ(own.first, next);
-                const std::int64_t computed = operands.count_computed(own);
+                tile_range part_range = whole;
+                part_range.part = part;
+                part_range.parts = parts;
+                part_range = operands.kept_part(part_range);
+                EXPECT_EQ(part_range.first, next);
+                const std::int64_t computed = operands.count_computed(part_range);
                 EXPECT_GE(computed, all / parts);
                 EXPECT_LE(computed, (all + parts - 1) / parts);
-                next = own.last;
+                next = part_range.last;
             }
             EXPECT_EQ(next, data.plan->key_tiles());
         }

@@ -18,8 +18,8 @@ struct scenario {
 };
 
 // GoogleTest would print the padding, too.
-void PrintTo(const scenario& what, std::ostream* out) {
-    *out << what.name;
+void PrintTo(const scenario& failure, std::ostream* out) {
+    *out << failure.name;
 }
 
 attention_case plain() {
@@ -27,38 +27,38 @@ attention_case plain() {
 }
 
 attention_case with_everything() {
-    attention_case what = test::plain_case({3, 2, 70, 9}, {3, 1, 90, 9}, {3, 1, 90, 5}, 2);
+    attention_case problem = test::plain_case({3, 2, 70, 9}, {3, 1, 90, 9}, {3, 1, 90, 5}, 2);
     test::generator random(3);
     std::vector<double> keep(3 * 90);
     for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = i % 3 == 0 ? 0 : 1;
-    test::set_cond(what, {3, 1, 1, 90}, keep);
-    lay_out(random, what.bias, data_type::bf16, {70, 90}, test::layout::any);
-    what.bias.fill(std::vector<double>(70 * 90, 0.5));
-    what.desc.fill = -2;
-    what.rules = mask_rules{.from_end = true, .causal = true};
-    what.describe();
-    return what;
+    test::set_cond(problem, {3, 1, 1, 90}, keep);
+    lay_out(random, problem.bias, data_type::bf16, {70, 90}, test::layout::any);
+    problem.bias.fill(std::vector<double>(70 * 90, 0.5));
+    problem.desc.fill = -2;
+    problem.rules = mask_rules{.from_end = true, .causal = true};
+    problem.describe();
+    return problem;
 }
 
 attention_case decoding() {
     return test::plain_case({2, 1, 16}, {2, 2000, 16}, {2, 2000, 16}, 4);
 }
 
-void compile_and_execute(const attention_case& what, int threads) {
-    const attention_plan plan = compile(what.desc);
-    if (threads == 0) return plan.execute(what.operands());
+void compile_and_execute(const attention_case& problem, int threads) {
+    const attention_plan plan = compile(problem.desc);
+    if (threads == 0) return plan.execute(problem.operands());
     const auto one_by_one = [](std::int64_t count, const auto& body) {
         for (std::int64_t i = 0; i < count; ++i) body(i);
     };
-    plan.execute(what.operands(), {threads, one_by_one});
+    plan.execute(problem.operands(), {threads, one_by_one});
 }
 
 // Whether an allocation failed.
-bool run_failing(const attention_case& what, int threads, std::int64_t number, bool onwards) {
+bool run_failing(const attention_case& problem, int threads, std::int64_t number, bool onwards) {
     bool was_thrown = false;
     test::fail_allocation(number, onwards);
     try {
-        compile_and_execute(what, threads);
+        compile_and_execute(problem, threads);
     } catch (const std::bad_alloc&) {
         was_thrown = true;
     }
@@ -71,22 +71,22 @@ class failing_attention : public testing::TestWithParam<std::tuple<scenario, boo
 
 TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
     const auto& [which, onwards] = GetParam();
-    const attention_case what = which.make();
-    const test::wanted_attention wanted = test::expected(what);
-    compile_and_execute(what, which.threads); // creates state that exists once per process
+    const attention_case problem = which.make();
+    const test::wanted_attention wanted = test::expected(problem);
+    compile_and_execute(problem, which.threads); // creates state that exists once per process
     std::int64_t number = 0;
     for (bool has_failed = true; has_failed && !HasFailure(); ++number) {
         test::generator random(static_cast<std::uint64_t>(number));
-        test::fill_random(random, what.dst.memory.data(), what.dst.memory.size());
-        const test::output_memory before = test::copy_outputs(what);
+        test::fill_random(random, problem.dst.memory.data(), problem.dst.memory.size());
+        const test::output_memory before = test::copy_outputs(problem);
         const std::int64_t living = test::living_allocations();
-        has_failed = run_failing(what, which.threads, number, onwards);
+        has_failed = run_failing(problem, which.threads, number, onwards);
         EXPECT_EQ(test::living_allocations(), living) << "leaked after allocation " << number;
         if (has_failed) {
-            EXPECT_EQ(test::copy_outputs(what), before) << "written, allocation " << number;
+            EXPECT_EQ(test::copy_outputs(problem), before) << "written, allocation " << number;
         }
-        compile_and_execute(what, which.threads);
-        EXPECT_EQ(test::compare(what, wanted, before), "") << "after allocation " << number;
+        compile_and_execute(problem, which.threads);
+        EXPECT_EQ(test::compare(problem, wanted, before), "") << "after allocation " << number;
     }
     RecordProperty("allocations", std::to_string(number - 1));
     EXPECT_GE(number, 4) << "the plan, the scratch and its memory were not found";
@@ -98,9 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      scenario{"with_everything", with_everything, 4},
                                      scenario{"decoding", decoding, 5}),
                      testing::Bool()),
-    [](const auto& given) {
-        return std::string(std::get<0>(given.param).name) +
-               (std::get<1>(given.param) ? "_onwards" : "");
+    [](const auto& tested) {
+        return std::string(std::get<0>(tested.param).name) +
+               (std::get<1>(tested.param) ? "_onwards" : "");
     });
 
 } // namespace

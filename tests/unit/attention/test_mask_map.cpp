@@ -25,14 +25,15 @@ struct mask_case {
     std::vector<std::uint8_t> bytes;
 };
 
-tile_mask expected_tile(const mask_case& what, std::int64_t head_offset, std::int64_t first_row,
+tile_mask expected_tile(const mask_case& problem, std::int64_t head_offset, std::int64_t first_row,
                         std::int64_t first_key, std::int64_t tile) {
-    const int rank = what.outer.rank();
+    const int rank = problem.outer.rank();
     bool any_kept = false, any_masked = false;
-    for (std::int64_t r = first_row; r < std::min(what.rows, first_row + tile); ++r)
-        for (std::int64_t k = first_key; k < std::min(what.keys, first_key + tile); ++k) {
-            const auto at = head_offset + r * what.strides[rank] + k * what.strides[rank + 1];
-            (what.bytes[static_cast<std::size_t>(at)] != 0 ? any_kept : any_masked) = true;
+    for (std::int64_t r = first_row; r < std::min(problem.rows, first_row + tile); ++r)
+        for (std::int64_t k = first_key; k < std::min(problem.keys, first_key + tile); ++k) {
+            const auto index =
+                head_offset + r * problem.strides[rank] + k * problem.strides[rank + 1];
+            (problem.bytes[static_cast<std::size_t>(index)] != 0 ? any_kept : any_masked) = true;
         }
     return any_kept && any_masked ? tile_mask::mixed
            : any_kept             ? tile_mask::kept
@@ -40,23 +41,24 @@ tile_mask expected_tile(const mask_case& what, std::int64_t head_offset, std::in
 }
 
 // Looks up every head's tiles in the map and compares them.
-void check(const mask_case& what, std::int64_t tile) {
-    const mask_layout layout = make_mask_layout(mask_kind::true_keeps, what.outer, what.rows,
-                                                what.keys, what.strides, tile, tile);
+void check(const mask_case& problem, std::int64_t tile) {
+    const mask_layout layout = make_mask_layout(mask_kind::true_keeps, problem.outer, problem.rows,
+                                                problem.keys, problem.strides, tile, tile);
     std::vector<tile_mask> map(static_cast<std::size_t>(layout.tiles()));
     for (std::int64_t i = 0; i < layout.heads * layout.row_tiles; ++i)
-        map_row_tile(layout, kernels(), what.bytes.data(), i, map.data() + i * layout.key_tiles,
+        map_row_tile(layout, kernels(), problem.bytes.data(), i, map.data() + i * layout.key_tiles,
                      nullptr);
-    for (std::int64_t a = 0; a < what.outer[0]; ++a)
-        for (std::int64_t b = 0; b < what.outer[1]; ++b)
-            for (std::int64_t r = 0; r < what.rows; r += tile)
-                for (std::int64_t k = 0; k < what.keys; k += tile) {
+    for (std::int64_t a = 0; a < problem.outer[0]; ++a)
+        for (std::int64_t b = 0; b < problem.outer[1]; ++b)
+            for (std::int64_t r = 0; r < problem.rows; r += tile)
+                for (std::int64_t k = 0; k < problem.keys; k += tile) {
                     const auto place = place_in_map(layout, dims{a, b}, r / tile) + k / tile;
-                    ASSERT_EQ(
-                        map[static_cast<std::size_t>(place)],
-                        expected_tile(what, a * what.strides[0] + b * what.strides[1], r, k, tile))
+                    ASSERT_EQ(map[static_cast<std::size_t>(place)],
+                              expected_tile(problem,
+                                            a * problem.strides[0] + b * problem.strides[1], r, k,
+                                            tile))
                         << a << ' ' << b << ' ' << r << ' ' << k << " of "
-                        << to_string(what.strides);
+                        << to_string(problem.strides);
                 }
 }
 
@@ -106,9 +108,9 @@ bias_found look_at_bias(mask_kind kind, Element others, Element one, bool bounds
     layout.bounds_mixed = bounds_mixed;
     std::vector<Element> bias(20, others);
     bias[13] = one;
-    bias_found found{};
-    map_row_tile(layout, kernels(), bias.data(), 0, &found.state, &found.highest);
-    return found;
+    bias_found bias_state{};
+    map_row_tile(layout, kernels(), bias.data(), 0, &bias_state.state, &bias_state.highest);
+    return bias_state;
 }
 
 template <class Element>

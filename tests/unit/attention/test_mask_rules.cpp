@@ -68,10 +68,10 @@ void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t
     const auto text = [&] { return test::to_string(rules); };
     for (std::int64_t first = 0; first < shape.rows; first += 7) {
         spans_summary summary;
-        const sequence_rules own(rules, sequence, shape.rows, shape.keys);
+        const sequence_rules rules_of_sequence(rules, sequence, shape.rows, shape.keys);
         std::vector<bool> any(static_cast<std::size_t>(shape.keys)), all(any.size(), true);
         for (std::int64_t row = first; row < std::min(shape.rows, first + 7); ++row) {
-            const row_spans spans = own.spans_of(row);
+            const row_spans spans = rules_of_sequence.spans_of(row);
             summary.add(spans, row == first);
             for (std::int64_t key = 0; key < shape.keys; ++key) {
                 const bool is_kept = keeps(rules, shape, sequence, row, key);
@@ -82,11 +82,12 @@ void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t
             }
         }
         for (std::int64_t key = 0; key < shape.keys; ++key) {
-            const auto at = static_cast<std::size_t>(key);
+            const auto index = static_cast<std::size_t>(key);
             const tile_mask state = summary.state(key, key + 1);
-            ASSERT_FALSE(any[at] && state == tile_mask::masked) << first << ' ' << key << text();
-            ASSERT_FALSE(!all[at] && state == tile_mask::kept) << first << ' ' << key << text();
-            ASSERT_FALSE(any[at] && !is_in(summary.hull(), key)) << first << ' ' << key << text();
+            ASSERT_FALSE(any[index] && state == tile_mask::masked) << first << ' ' << key << text();
+            ASSERT_FALSE(!all[index] && state == tile_mask::kept) << first << ' ' << key << text();
+            ASSERT_FALSE(any[index] && !is_in(summary.hull(), key))
+                << first << ' ' << key << text();
         }
     }
 }
@@ -142,12 +143,12 @@ struct outcome {
     std::int64_t computed_tiles;
 };
 
-outcome run(const attention_case& what, const kernel_table* target) {
-    const auto plan = make_tile_plan(what.desc, *target);
-    const test::output_memory before = test::copy_outputs(what);
-    run_attention(*plan, what.operands(), nullptr);
-    EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(what);
-    return {test::copy_outputs(what).dst, plan->computed_tiles};
+outcome run(const attention_case& problem, const kernel_table* target) {
+    const auto plan = make_tile_plan(problem.desc, *target);
+    const test::output_memory before = test::copy_outputs(problem);
+    run_attention(*plan, problem.operands(), nullptr);
+    EXPECT_EQ(test::compare(problem, test::expected(problem), before), "") << to_string(problem);
+    return {test::copy_outputs(problem).dst, plan->computed_tiles};
 }
 
 // Skipping zeros changes no bit. With rules, one more tile may be computed if documents are far
@@ -157,20 +158,20 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
     for (std::uint64_t i = 0; i < 60; ++i) {
         test::generator random(test::base_seed() + i);
         const rule_shape shape{2, test::draw(random, 33, 200), test::draw(random, 1, 300)};
-        attention_case what =
+        attention_case problem =
             test::plain_case({2, shape.rows, 8}, {2, shape.keys, 8}, {2, shape.keys, 5}, 3);
-        what.rules = test::draw_rules(random, shape);
-        if (i % 3 == 0) what.desc.fill = -3;
-        const outcome by_rules = run(what, GetParam());
+        problem.rules = test::draw_rules(random, shape);
+        if (i % 3 == 0) problem.desc.fill = -3;
+        const outcome by_rules = run(problem, GetParam());
         std::vector<double> kept;
         for (std::int64_t s = 0; s < 2; ++s)
             for (std::int64_t r = 0; r < shape.rows; ++r)
                 for (std::int64_t k = 0; k < shape.keys; ++k)
-                    kept.push_back(keeps(*what.rules, shape, s, r, k) ? 1 : 0);
-        test::set_cond(what, {2, shape.rows, shape.keys}, kept);
-        const std::string text = to_string(what);
-        what.rules.reset();
-        const outcome written = run(what, GetParam());
+                    kept.push_back(keeps(*problem.rules, shape, s, r, k) ? 1 : 0);
+        test::set_cond(problem, {2, shape.rows, shape.keys}, kept);
+        const std::string text = to_string(problem);
+        problem.rules.reset();
+        const outcome written = run(problem, GetParam());
         ASSERT_GE(by_rules.computed_tiles, written.computed_tiles) << text;
         same += by_rules.computed_tiles == written.computed_tiles ? 1 : 0;
         if (by_rules.computed_tiles == written.computed_tiles) {
@@ -184,26 +185,27 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
 // the sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
-        attention_case what = test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
-        what.desc.grouped_queries = true;
-        what.rules = mask_rules{.from_end = true, .causal = true, .lengths = {700, 650}};
-        what.rules->window = key_window{.left = 100};
-        const auto plan = make_tile_plan(what.desc, *GetParam());
+        attention_case problem =
+            test::plain_case({2, 8, rows, 8}, {2, 2, 700, 8}, {2, 2, 700, 5}, 3);
+        problem.desc.grouped_queries = true;
+        problem.rules = mask_rules{.from_end = true, .causal = true, .lengths = {700, 650}};
+        problem.rules->window = key_window{.left = 100};
+        const auto plan = make_tile_plan(problem.desc, *GetParam());
         EXPECT_EQ(plan->rows, 4 * rows);
-        const test::output_memory before = test::copy_outputs(what);
-        run_attention(*plan, what.operands(), nullptr);
-        EXPECT_EQ(test::compare(what, test::expected(what), before), "") << to_string(*plan);
+        const test::output_memory before = test::copy_outputs(problem);
+        run_attention(*plan, problem.operands(), nullptr);
+        EXPECT_EQ(test::compare(problem, test::expected(problem), before), "") << to_string(*plan);
         EXPECT_LE(plan->computed_tiles, 2 * 2 * 3);
     }
 }
 
 TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
-    attention_case what = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
+    attention_case problem = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
     const auto tiles = [&](const mask_rules& rules) {
-        what.rules = rules;
-        const auto plan = make_tile_plan(what.desc, *GetParam());
-        const tile_counts counts = count_tiles(*plan, what.operands());
-        run_attention(*plan, what.operands(), nullptr);
+        problem.rules = rules;
+        const auto plan = make_tile_plan(problem.desc, *GetParam());
+        const tile_counts counts = count_tiles(*plan, problem.operands());
+        run_attention(*plan, problem.operands(), nullptr);
         EXPECT_EQ(counts.all, 100);
         EXPECT_EQ(counts.full + counts.mixed, static_cast<std::int64_t>(plan->computed_tiles));
         EXPECT_EQ(counts.skipped, counts.all - counts.full - counts.mixed);
@@ -224,7 +226,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(every_target, rules_test, testing::ValuesIn(attention_targets()),
-                         [](const auto& of) { return name_of(of.param); });
+                         [](const auto& tested) { return name_of(tested.param); });
 
 // Padded batches of packed documents end with many empty documents.
 TEST(mask_rules, find_documents_among_empty_ones) {
@@ -233,10 +235,10 @@ TEST(mask_rules, find_documents_among_empty_ones) {
     const rule_shape shape{1, 4096, 8};
     EXPECT_EQ(kept_by(rules, shape, 2), (std::vector<std::int64_t>{0, 1, 2}));
     EXPECT_EQ(kept_by(rules, shape, 3), (std::vector<std::int64_t>{3, 4}));
-    const sequence_rules own(rules, 0, shape.rows, shape.keys);
+    const sequence_rules rules_of_sequence(rules, 0, shape.rows, shape.keys);
     for (int turn = 0; turn < 100; ++turn) // would take minutes if each row searched all documents
         for (std::int64_t row = 5; row < shape.rows; ++row)
-            ASSERT_TRUE(own.spans_of(row).main.is_empty());
+            ASSERT_TRUE(rules_of_sequence.spans_of(row).main.is_empty());
 }
 
 TEST(count_tiles, reads_nothing_of_an_empty_attention) {
@@ -252,24 +254,24 @@ TEST(count_tiles, reads_nothing_of_an_empty_attention) {
 
 // All attentions that get the same maps read the mask once.
 TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
-    attention_case what = test::plain_case({1, 130, 8}, {1, 300, 8}, {1, 300, 5}, 3);
+    attention_case problem = test::plain_case({1, 130, 8}, {1, 300, 8}, {1, 300, 5}, 3);
     std::vector<double> kept(130 * 300, 1);
     for (std::size_t i = 0; i < kept.size(); ++i)
         if (i % 300 >= 128) kept[i] = 0;
-    test::set_cond(what, {130, 300}, kept);
+    test::set_cond(problem, {130, 300}, kept);
     const mask_maps maps;
-    const auto run_with = [&](const mask_maps* given) {
-        const auto plan = make_tile_plan(what.desc, active_isa());
-        attention_operands at = what.operands();
-        at.maps = given;
-        run_attention(*plan, at, nullptr);
+    const auto run_with = [&](const mask_maps* shared_maps) {
+        const auto plan = make_tile_plan(problem.desc, active_isa());
+        attention_operands operands = problem.operands();
+        operands.maps = shared_maps;
+        run_attention(*plan, operands, nullptr);
         return static_cast<std::int64_t>(plan->computed_tiles);
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
-    const std::vector<std::byte> first = test::copy_outputs(what).dst;
-    what.cond.fill(std::vector<double>(kept.size(), 1)); // the caller promised not to change it
+    const std::vector<std::byte> first = test::copy_outputs(problem).dst;
+    problem.cond.fill(std::vector<double>(kept.size(), 1)); // the caller promised not to change it
     EXPECT_EQ(run_with(&maps), 3 * 2);
-    EXPECT_EQ(test::copy_outputs(what).dst, first);
+    EXPECT_EQ(test::copy_outputs(problem).dst, first);
     EXPECT_EQ(run_with(nullptr), 3 * 5);
     const mask_maps others;
     EXPECT_EQ(run_with(&others), 3 * 5);

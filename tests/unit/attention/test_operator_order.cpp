@@ -25,53 +25,54 @@ double rounded(double value, data_type type) {
 
 // Whole numbers: products and sums are exact, so a score is the same in any order.
 attention_case whole_numbers(unsigned seed) {
-    attention_case what =
+    attention_case problem =
         test::plain_case({1, rows, depth}, {1, keys, depth}, {1, keys, columns}, seed);
-    for (auto* const tensor : {&what.query, &what.key, &what.value}) {
+    for (auto* const tensor : {&problem.query, &problem.key, &problem.value}) {
         std::vector<double> values = tensor->values;
         for (double& value : values) value = std::round(value * 2);
         tensor->fill(values);
     }
     std::vector<double> keep(rows * keys, 1);
     for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = (i % keys) * rows <= (i / keys) * keys;
-    test::set_cond(what, {rows, keys}, keep);
-    return what;
+    test::set_cond(problem, {rows, keys}, keep);
+    return problem;
 }
 
 test::grid grid_of(const test::attention_tensor& tensor) {
-    return {tensor.at.extents, tensor.values};
+    return {tensor.elements.extents, tensor.values};
 }
 
 // Scores are divided and filled in f32.
-std::vector<double> by_operators(const attention_case& what, float divisor, data_type type) {
+std::vector<double> by_operators(const attention_case& problem, float divisor, data_type type) {
     auto scores =
-        test::multiply_matrices(grid_of(what.query), grid_of(what.key), false, true).value();
+        test::multiply_matrices(grid_of(problem.query), grid_of(problem.key), false, true).value();
     for (std::size_t i = 0; i < scores.values.size(); ++i)
-        scores.values[i] = what.cond.values[i] != 0 ? static_cast<float>(scores.values[i]) / divisor
-                                                    : what.desc.fill;
+        scores.values[i] = problem.cond.values[i] != 0
+                               ? static_cast<float>(scores.values[i]) / divisor
+                               : problem.desc.fill;
     auto weights = test::soft_max(scores, 2, false).first;
     for (double& weight : weights.values) weight = rounded(weight, type);
-    return test::multiply_matrices(weights, grid_of(what.value), false, false)->values;
+    return test::multiply_matrices(weights, grid_of(problem.value), false, false)->values;
 }
 
 // The number of elements per 1024 whose error exceeds that of f32 sums.
-double different(const attention_case& what, const std::vector<double>& expected) {
-    const std::vector<double> found = what.dst.read();
+double different(const attention_case& problem, const std::vector<double>& expected) {
+    const std::vector<double> actual = problem.dst.read();
     std::size_t count = 0;
-    for (std::size_t i = 0; i < found.size(); ++i)
-        if (std::abs(found[i] - expected[i]) > 2e-5) ++count;
-    return static_cast<double>(count) * 1024 / static_cast<double>(found.size());
+    for (std::size_t i = 0; i < actual.size(); ++i)
+        if (std::abs(actual[i] - expected[i]) > 2e-5) ++count;
+    return static_cast<double>(count) * 1024 / static_cast<double>(actual.size());
 }
 
 class operator_order : public testing::TestWithParam<const kernel_table*> {};
 
-void run(const attention_case& what, const kernel_table* target, float divisor) {
-    const auto plan = make_tile_plan(what.desc, *target);
+void run(const attention_case& problem, const kernel_table* target, float divisor) {
+    const auto plan = make_tile_plan(problem.desc, *target);
     attention_numbers numbers = plan->numbers;
     numbers.steps = {};
     numbers.steps.append({divisor, true});
     numbers.scale = 1 / divisor;
-    run_attention(*plan, what.operands(), numbers);
+    run_attention(*plan, problem.operands(), numbers);
 }
 
 // A weight may be so close to the midpoint of two numbers that the error of the exponential
@@ -80,39 +81,39 @@ TEST_P(operator_order, rounds_weights_after_their_division) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
         for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16}) {
-            attention_case what = whole_numbers(5);
-            what.desc.fill = fill;
-            what.desc.order = attention_order::operators;
-            what.desc.weights_type = type;
-            const std::vector<double> expected = by_operators(what, divisor, type);
-            run(what, GetParam(), divisor);
-            EXPECT_LE(different(what, expected), 1) << to_string(type) << ", fill " << fill;
+            attention_case problem = whole_numbers(5);
+            problem.desc.fill = fill;
+            problem.desc.order = attention_order::operators;
+            problem.desc.weights_type = type;
+            const std::vector<double> expected = by_operators(problem, divisor, type);
+            run(problem, GetParam(), divisor);
+            EXPECT_LE(different(problem, expected), 1) << to_string(type) << ", fill " << fill;
             if (type == data_type::f32) continue;
-            what.desc.order = attention_order::tiles;
-            run(what, GetParam(), divisor);
-            EXPECT_GT(different(what, expected), 100) << to_string(type) << ", fill " << fill;
+            problem.desc.order = attention_order::tiles;
+            run(problem, GetParam(), divisor);
+            EXPECT_GT(different(problem, expected), 100) << to_string(type) << ", fill " << fill;
         }
 }
 
 // The sum over all keys, tile by tile, does not depend on the number of queries.
 TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     for (const std::int64_t queries : {1, 3, 8, 33}) {
-        attention_case what = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
-        what.query.fill(std::vector<double>(static_cast<std::size_t>(queries * 4), 0));
-        what.desc.order = attention_order::operators;
-        run(what, GetParam(), 1);
-        const std::vector<double> found = what.dst.read();
+        attention_case problem = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
+        problem.query.fill(std::vector<double>(static_cast<std::size_t>(queries * 4), 0));
+        problem.desc.order = attention_order::operators;
+        run(problem, GetParam(), 1);
+        const std::vector<double> actual = problem.dst.read();
         for (std::int64_t c = 0; c < 40; ++c) {
             float sum = 0;
             for (std::int64_t k = 0; k < 200; ++k)
                 sum = std::fma(
                     1.0F / 200,
-                    static_cast<float>(what.value.values[static_cast<std::size_t>(k * 40 + c)]),
+                    static_cast<float>(problem.value.values[static_cast<std::size_t>(k * 40 + c)]),
                     sum);
             if (GetParam()->target == isa::avx2 || GetParam()->target == isa::avx512)
-                EXPECT_EQ(found[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
+                EXPECT_EQ(actual[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
             else // no fused multiply-add
-                EXPECT_NEAR(found[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
+                EXPECT_NEAR(actual[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
         }
     }
 }
@@ -121,16 +122,16 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
 TEST_P(operator_order, a_sink_of_nan_makes_masked_rows_nan) {
     for (const double sink : {std::nan(""), HUGE_VAL})
         for (const bool nan_as_zero : {false, true}) {
-            attention_case what = test::plain_case({1, 3, 4}, {1, 70, 4}, {1, 70, 5}, 7);
-            test::set_cond(what, {70}, std::vector<double>(70, 0));
+            attention_case problem = test::plain_case({1, 3, 4}, {1, 70, 4}, {1, 70, 5}, 7);
+            test::set_cond(problem, {70}, std::vector<double>(70, 0));
             test::generator random(8);
-            lay_out(random, what.sinks, data_type::f32, {1}, test::layout::dense);
-            what.sinks.fill({sink});
-            what.desc.order = attention_order::operators;
-            what.desc.nan_as_zero = nan_as_zero;
-            what.describe();
-            run(what, GetParam(), 1);
-            for (const double value : what.dst.read())
+            lay_out(random, problem.sinks, data_type::f32, {1}, test::layout::dense);
+            problem.sinks.fill({sink});
+            problem.desc.order = attention_order::operators;
+            problem.desc.nan_as_zero = nan_as_zero;
+            problem.describe();
+            run(problem, GetParam(), 1);
+            for (const double value : problem.dst.read())
                 EXPECT_TRUE(nan_as_zero ? value == 0 : std::isnan(value)) << value;
         }
 }

@@ -19,8 +19,8 @@ public:
     std::uint64_t capabilities = 0, more_capabilities = 0;
 
     registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) const override {
-        const auto found = leaves.find({leaf, subleaf});
-        return found == leaves.end() ? registers{} : found->second;
+        const auto entry = leaves.find({leaf, subleaf});
+        return entry == leaves.end() ? registers{} : entry->second;
     }
     std::uint64_t enabled_states() const override { return states; }
     std::uint64_t hwcap() const override { return capabilities; }

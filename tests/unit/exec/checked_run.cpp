@@ -75,8 +75,8 @@ private:
     }
 
     buffer placed_source(generator& random, view& operand, int which) {
-        const buffer own = placed(random, operand, layouts_.width_bytes);
-        if (layouts_.in_place != which) return own;
+        const buffer separate = placed(random, operand, layouts_.width_bytes);
+        if (layouts_.in_place != which) return separate;
         operand.data = layouts_.dst.data;
         return dst_;
     }
@@ -98,12 +98,12 @@ private:
 
 // Splits tiles like run_select, but at random positions and for small cases, too.
 void run_in_parts(generator& random, const select_plan& plan, const select_case& layouts) {
-    const operand_pointers at{layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
-                              layouts.dst.data};
+    const operand_pointers pointers{layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
+                                    layouts.dst.data};
     const select_fn kernel = layouts.in_place < 0 ? plan.run : plan.run_plain;
     for (std::int64_t first = 0; first < plan.tiles;) {
         const std::int64_t last = draw(random, first + 1, plan.tiles);
-        run_tiles(plan, kernel, at, first, last);
+        run_tiles(plan, kernel, pointers, first, last);
         first = last;
     }
 }

@@ -68,8 +68,8 @@ struct meeting {
 };
 
 // With a timeout, because a second thread may never come and the task may never begin.
-void wait_for(const std::atomic<bool>& what) {
-    for (int i = 0; i < 200 && !what; ++i)
+void wait_for(const std::atomic<bool>& flag) {
+    for (int i = 0; i < 200 && !flag; ++i)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 

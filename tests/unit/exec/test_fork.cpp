@@ -1,4 +1,4 @@
-// A child of a fork compiles and runs regardless of what the fork interrupted, and has threads if
+// A child of a fork compiles and runs, whatever the fork interrupted. It has threads if
 // oneTBB's were never started before. Unless its name says so, a test forks before it uses the
 // engine; each test is a process.
 

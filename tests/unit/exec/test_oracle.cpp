@@ -42,8 +42,8 @@ protected:
     void check(std::uint64_t cases, const std::function<select_case(generator&)>& make) const {
         for (std::uint64_t i = 0; i < thinned(cases) && !HasFatalFailure(); ++i) {
             generator random(base_seed() + i);
-            const select_case made = make(random);
-            check_case(random, base_seed() + i, GetParam(), made);
+            const select_case sample = make(random);
+            check_case(random, base_seed() + i, GetParam(), sample);
         }
     }
 };
@@ -128,8 +128,9 @@ TEST(oracle_coverage, every_form_and_access_occurs) {
     for (std::uint64_t i = 0; i < 1500; ++i) {
         generator random(base_seed() + i);
         const bool permuted = i % 3 == 0;
-        const select_case made = permuted ? make_permuted_case(random) : make_case(random, 100000);
-        const auto plan = build_plan(describe(made), isa::scalar, 0);
+        const select_case sample =
+            permuted ? make_permuted_case(random) : make_case(random, 100000);
+        const auto plan = build_plan(describe(sample), isa::scalar, 0);
         if (plan->tiles == 0) continue;
         ++seen[plan->shapes[0].rows > 1 ? "rows" : "one row"];
         ++seen[std::to_string(plan->shapes.size()) + " shapes"];
@@ -140,9 +141,9 @@ TEST(oracle_coverage, every_form_and_access_occurs) {
             ++seen[std::to_string(o) + '/' +
                    std::to_string(static_cast<int>(plan->shapes[0].access[o].kind))];
     }
-    for (const char* what :
+    for (const char* reason :
          {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes", "cond a row", "picks"})
-        EXPECT_GE(seen[what], 20) << what;
+        EXPECT_GE(seen[reason], 20) << reason;
     for (const access_kind kind : {access_kind::direct, access_kind::repeat, access_kind::gather,
                                    access_kind::splat, access_kind::transpose})
         for (const std::size_t o : {op_cond, op_src_0, op_src_1})

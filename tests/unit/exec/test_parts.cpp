@@ -113,9 +113,9 @@ TEST(choose_parts, wakes_threads_only_for_enough_work) {
     EXPECT_EQ(on(16, 1 << 20, 1), 1);
     EXPECT_EQ(on(2, 1 << 20, 1000), 8);
     EXPECT_EQ(on(1, 1 << 20, 1000), 1);
-    const int own = available_threads();
+    const int available = available_threads();
     EXPECT_EQ(choose_parts(1 << 20, parallel_from_bytes, 1000),
-              own < 2 ? 1 : std::min(1000, 4 * own));
+              available < 2 ? 1 : std::min(1000, 4 * available));
 }
 
 } // namespace

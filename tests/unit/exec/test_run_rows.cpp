@@ -44,7 +44,7 @@ struct data {
     std::vector<std::byte> cond;
 };
 
-data random_data(const example& what, unsigned seed) {
+data random_data(const example& sample, unsigned seed) {
     test::generator random(seed);
     std::normal_distribution<float> normal(0.0F, 3.0F);
     const auto fill = [&](std::int64_t count) {
@@ -52,11 +52,11 @@ data random_data(const example& what, unsigned seed) {
         for (float& value : values) value = normal(random);
         return values;
     };
-    const std::int64_t all = what.heads * what.rows * what.columns;
-    data made{fill(all), {1.75F}, fill(what.columns), fill(all), {}};
-    made.cond.resize(static_cast<std::size_t>(what.rows * what.columns));
-    for (auto& byte : made.cond) byte = std::byte{static_cast<std::uint8_t>(random() % 3)};
-    return made;
+    const std::int64_t all = sample.heads * sample.rows * sample.columns;
+    data result{fill(all), {1.75F}, fill(sample.columns), fill(all), {}};
+    result.cond.resize(static_cast<std::size_t>(sample.rows * sample.columns));
+    for (auto& byte : result.cond) byte = std::byte{static_cast<std::uint8_t>(random() % 3)};
+    return result;
 }
 
 // Dense rows of f32 with a dense result.
@@ -77,16 +77,16 @@ std::vector<float> through(const std::vector<float>& rows, const dims& shape, co
     return result;
 }
 
-row_desc describe(const example& what) {
-    const dims shape{what.heads, what.rows, what.columns};
-    row_desc desc = dense_rows(shape, what.work);
-    desc.operands = {dense_desc(data_type::f32, {}), dense_desc(data_type::f32, {what.columns}),
+row_desc describe(const example& sample) {
+    const dims shape{sample.heads, sample.rows, sample.columns};
+    row_desc desc = dense_rows(shape, sample.work);
+    desc.operands = {dense_desc(data_type::f32, {}), dense_desc(data_type::f32, {sample.columns}),
                      desc.scores};
     const auto is_select = [](const auto& step) {
         return std::holds_alternative<row_select>(step) && !is_causal(step);
     };
     if (std::ranges::any_of(desc.steps, is_select))
-        desc.operands.push_back(dense_desc(data_type::boolean, {what.rows, what.columns}));
+        desc.operands.push_back(dense_desc(data_type::boolean, {sample.rows, sample.columns}));
     return desc;
 }
 
@@ -139,23 +139,24 @@ struct stepped {
     }
 };
 
-wanted_row expected_row(const example& what, const data& from, std::int64_t number) {
-    const auto columns = static_cast<std::size_t>(what.columns);
+wanted_row expected_row(const example& sample, const data& from, std::int64_t number) {
+    const auto columns = static_cast<std::size_t>(sample.columns);
     const auto first = static_cast<std::size_t>(number) * columns;
-    const std::int64_t in_matrix = number % what.rows;
+    const std::int64_t in_matrix = number % sample.rows;
     wanted_row wanted;
     auto& row = wanted.values;
     row.assign(from.scores.begin() + static_cast<std::ptrdiff_t>(first),
                from.scores.begin() + static_cast<std::ptrdiff_t>(first + columns));
-    for (const row_step& step : what.work.steps)
+    for (const row_step& step : sample.work.steps)
         for (std::size_t c = 0; c < columns; ++c) {
             const auto byte = from.cond[static_cast<std::size_t>(in_matrix) * columns + c];
-            const bool is_kept = in_matrix + what.causal_offset >= static_cast<std::int64_t>(c);
+            const bool is_kept = in_matrix + sample.causal_offset >= static_cast<std::int64_t>(c);
             row[c] = std::visit(stepped{from, first + c, c, byte != std::byte{0}, is_kept, row[c]},
                                 step);
         }
-    if (!what.work.soft_max) return wanted;
-    wanted.statistics = test::soft_max(row.data(), row.size(), 1, what.work.soft_max->inf_as_zero);
+    if (!sample.work.soft_max) return wanted;
+    wanted.statistics =
+        test::soft_max(row.data(), row.size(), 1, sample.work.soft_max->inf_as_zero);
     return wanted;
 }
 
@@ -197,9 +198,9 @@ const std::vector<row_work>& chains() {
 }
 
 // If a vector has one element, f32 sums lose some precision with every column.
-void expect_near(const example& what, double got, double want, std::int64_t row,
+void expect_near(const example& sample, double got, double want, std::int64_t row,
                  std::int64_t column) {
-    const double allowed = what.columns > 4000 ? 1e-5 : 2e-6;
+    const double allowed = sample.columns > 4000 ? 1e-5 : 2e-6;
     if (std::isnan(want))
         ASSERT_TRUE(std::isnan(got)) << "row " << row << " column " << column;
     else
@@ -208,12 +209,13 @@ void expect_near(const example& what, double got, double want, std::int64_t row,
 }
 
 // Rows end at a guard page.
-void check(const example& what, isa target, unsigned seed, float scalar) {
-    data from = random_data(what, seed);
+void check(const example& sample, isa target, unsigned seed, float scalar) {
+    data from = random_data(sample, seed);
     from.scalar[0] = scalar;
-    row_desc desc = describe(what);
-    const bool has_statistics = what.work.soft_max.has_value();
-    if (has_statistics) desc.statistics = dense_desc(data_type::f32, {what.heads, what.rows, 1});
+    row_desc desc = describe(sample);
+    const bool has_statistics = sample.work.soft_max.has_value();
+    if (has_statistics)
+        desc.statistics = dense_desc(data_type::f32, {sample.heads, sample.rows, 1});
     const row_plan plan = make_row_plan(desc, target);
     SCOPED_TRACE(to_string(plan));
     const std::size_t bytes = from.scores.size() * sizeof(float);
@@ -222,18 +224,18 @@ void check(const example& what, isa target, unsigned seed, float scalar) {
     test::guarded_buffer cond(from.cond.size(), test::guarded_buffer::edge::back);
     std::memcpy(cond.data(), from.cond.data(), from.cond.size());
     const void* operands[] = {from.scalar.data(), from.row.data(), from.matrix.data(), cond.data()};
-    std::vector<float> statistics(static_cast<std::size_t>(what.heads * what.rows));
+    std::vector<float> statistics(static_cast<std::size_t>(sample.heads * sample.rows));
     run_rows(plan, {memory.data(), memory.data(), std::span(operands, plan.operands.size()),
-                    statistics.data(), what.causal_offset});
+                    statistics.data(), sample.causal_offset});
 
     const auto* actual = reinterpret_cast<const float*>(memory.data());
-    for (std::int64_t row = 0; row < what.heads * what.rows; ++row) {
-        const wanted_row wanted = expected_row(what, from, row);
-        for (std::int64_t c = 0; c < what.columns; ++c)
-            expect_near(what, actual[row * what.columns + c],
+    for (std::int64_t row = 0; row < sample.heads * sample.rows; ++row) {
+        const wanted_row wanted = expected_row(sample, from, row);
+        for (std::int64_t c = 0; c < sample.columns; ++c)
+            expect_near(sample, actual[row * sample.columns + c],
                         wanted.values[static_cast<std::size_t>(c)], row, c);
         if (has_statistics)
-            expect_near(what, statistics[static_cast<std::size_t>(row)], wanted.statistics, row,
+            expect_near(sample, statistics[static_cast<std::size_t>(row)], wanted.statistics, row,
                         -1);
     }
 }
@@ -325,11 +327,11 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
 
 // An 8-bit result is within half a unit of the value, saturated.
 TEST_P(run_rows_test, quantizes) {
-    const example what{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
-    data from = random_data(what, 5);
+    const example sample{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
+    data from = random_data(sample, 5);
     from.scalar[0] = 100.0F;
     for (const data_type type : {data_type::i8, data_type::u8}) {
-        row_desc desc = describe(what);
+        row_desc desc = describe(sample);
         desc.result = dense_desc(type, desc.scores.extents);
         desc.quantize = {4.0F, 7.0F};
         std::vector<std::byte> result(from.scores.size());
@@ -378,19 +380,19 @@ TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
     for (std::size_t a = 0; a < 3; ++a)
         for (std::size_t b = 0; b < 5; ++b)
             for (std::size_t c = 0; c < 7; ++c) {
-                const std::size_t at = a + b * 21 + c * 3;
-                ASSERT_EQ(result[at], (scores[at] + first[a]) * last[c]) << a << b << c;
+                const std::size_t index = a + b * 21 + c * 3;
+                ASSERT_EQ(result[index], (scores[index] + first[a]) * last[c]) << a << b << c;
             }
 }
 
 // All bit patterns, because uninitialized memory is often all ones.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
-        for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
+        for (const std::size_t index : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
             std::vector<float> row(33, 0.5F);
-            std::memcpy(&row[at], &bits, sizeof bits);
+            std::memcpy(&row[index], &bits, sizeof bits);
             for (const float value : through(row, {33}, {{}, row_soft_max{false}}, GetParam()))
-                ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << at;
+                ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << index;
         }
 }
 

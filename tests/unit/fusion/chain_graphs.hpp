@@ -18,27 +18,27 @@ inline constexpr std::size_t query = 1, key = 2, scores = 3, factor = 4, scaled 
                              statistics = 31, bent = 40, capped = 41, cast = 42, bytes = 43;
 
 inline logical_tensor tensor(std::size_t id, const dims& extents = matrix) {
-    logical_tensor made;
-    made.id = id;
-    made.type = data_type::f32;
-    made.rank_known = true;
-    made.extents = extents;
-    return made;
+    logical_tensor desc;
+    desc.id = id;
+    desc.type = data_type::f32;
+    desc.rank_known = true;
+    desc.extents = extents;
+    return desc;
 }
 
 inline op make(std::size_t id, op_kind kind, std::vector<logical_tensor> inputs,
                std::size_t output) {
-    op made;
-    made.id = id;
-    made.kind = kind;
-    made.inputs = std::move(inputs);
-    made.outputs = {tensor(output)};
-    return made;
+    op node;
+    node.id = id;
+    node.kind = kind;
+    node.inputs = std::move(inputs);
+    node.outputs = {tensor(output)};
+    return node;
 }
 
-inline op with_axis(op made, std::int64_t axis) {
-    made.axis = axis;
-    return made;
+inline op with_axis(op node, std::int64_t axis) {
+    node.axis = axis;
+    return node;
 }
 
 struct partition {
@@ -56,8 +56,8 @@ struct partition {
     // The chain. The test fails if there is none.
     fusion::row_chain chain() const {
         std::string reason;
-        const auto found = find(reason);
-        return found ? *found : throw std::runtime_error("no chain: " + reason);
+        const auto match = find(reason);
+        return match ? *match : throw std::runtime_error("no chain: " + reason);
     }
 };
 
@@ -110,13 +110,13 @@ inline partition attention() {
 // Attention with a mask computed from indices: operators 10 to 12, and 13, which moves the
 // boundary.
 inline partition causal() {
-    partition made = attention();
-    made.ops.insert(made.ops.begin() + 2,
-                    {with_axis(make(10, op_kind::gen_index, {tensor(scaled)}, rows_id), -2),
-                     with_axis(make(11, op_kind::gen_index, {tensor(scaled)}, columns_id), 3),
-                     make(13, op_kind::add, {tensor(rows_id), tensor(term, {})}, moved),
-                     make(12, op_kind::greater_equal, {tensor(moved), tensor(columns_id)}, mask)});
-    return made;
+    partition graph = attention();
+    graph.ops.insert(graph.ops.begin() + 2,
+                     {with_axis(make(10, op_kind::gen_index, {tensor(scaled)}, rows_id), -2),
+                      with_axis(make(11, op_kind::gen_index, {tensor(scaled)}, columns_id), 3),
+                      make(13, op_kind::add, {tensor(rows_id), tensor(term, {})}, moved),
+                      make(12, op_kind::greater_equal, {tensor(moved), tensor(columns_id)}, mask)});
+    return graph;
 }
 
 } // namespace maskwise::graph

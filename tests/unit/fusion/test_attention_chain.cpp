@@ -12,40 +12,40 @@ namespace {
 using namespace graph;
 
 // The partition with MatMuls in place of its operators without a name.
-partition with_products(partition of) {
-    of.at(1).kind = of.at(6).kind = op_kind::mat_mul;
-    return of;
+partition with_products(partition graph) {
+    graph.at(1).kind = graph.at(6).kind = op_kind::mat_mul;
+    return graph;
 }
 
-std::optional<attention_chain> find(const partition& of) {
+std::optional<attention_chain> find(const partition& graph) {
     std::string reason;
-    const auto chain = of.find(reason);
-    return chain ? find_attention(of.ops, of.outputs, *chain) : std::nullopt;
+    const auto chain = graph.find(reason);
+    return chain ? find_attention(graph.ops, graph.outputs, *chain) : std::nullopt;
 }
 
 const std::vector<int> as_it_is{0, 1, 2, 3}, turned{0, 1, 3, 2};
 
 TEST(attention_chain, is_a_chain_between_two_products) {
-    const auto found = find(with_products(attention()));
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->query.tensor.id, query);
-    EXPECT_EQ(found->key.tensor.id, key);
-    EXPECT_EQ(found->value.tensor.id, value);
-    EXPECT_EQ(found->dst, result);
-    EXPECT_EQ(found->query.order, as_it_is);
-    EXPECT_EQ(found->key.order, turned); // {depth, keys}
-    EXPECT_EQ(found->value.order, as_it_is);
+    const auto match = find(with_products(attention()));
+    ASSERT_TRUE(match);
+    EXPECT_EQ(match->query.tensor.id, query);
+    EXPECT_EQ(match->key.tensor.id, key);
+    EXPECT_EQ(match->value.tensor.id, value);
+    EXPECT_EQ(match->dst, result);
+    EXPECT_EQ(match->query.order, as_it_is);
+    EXPECT_EQ(match->key.order, turned); // {depth, keys}
+    EXPECT_EQ(match->value.order, as_it_is);
     EXPECT_TRUE(find(with_products(causal())));
 }
 
 TEST(attention_chain, follows_transposed_matrices) {
     partition other = with_products(attention());
     other.at(1).transpose_a = other.at(1).transpose_b = other.at(6).transpose_b = true;
-    const auto found = find(other);
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->query.order, turned);
-    EXPECT_EQ(found->key.order, as_it_is);
-    EXPECT_EQ(found->value.order, turned);
+    const auto match = find(other);
+    ASSERT_TRUE(match);
+    EXPECT_EQ(match->query.order, turned);
+    EXPECT_EQ(match->key.order, as_it_is);
+    EXPECT_EQ(match->value.order, turned);
 }
 
 TEST(attention_chain, follows_transposes_of_its_inputs) {
@@ -53,11 +53,11 @@ TEST(attention_chain, follows_transposes_of_its_inputs) {
     op transpose = make(7, op_kind::static_transpose, {tensor(50)}, key);
     transpose.order = {1, 3, 0, 2};
     moved.ops.insert(moved.ops.begin(), transpose);
-    const auto found = find(moved);
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->key.tensor.id, 50U);
-    EXPECT_EQ(found->key.order, (std::vector{1, 3, 2, 0}));
-    EXPECT_EQ(found->op_ids.size(), moved.ops.size());
+    const auto match = find(moved);
+    ASSERT_TRUE(match);
+    EXPECT_EQ(match->key.tensor.id, 50U);
+    EXPECT_EQ(match->key.order, (std::vector{1, 3, 2, 0}));
+    EXPECT_EQ(match->op_ids.size(), moved.ops.size());
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
     moved.ops[0].order = {0,
@@ -76,11 +76,11 @@ TEST(attention_chain, follows_transposes_of_its_result) {
     moved.ops.push_back(transpose);
     moved.ops.push_back(make(8, op_kind::reorder, {tensor(50)}, 51));
     moved.outputs = {51};
-    const auto found = find(moved);
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->dst, 51U);
+    const auto match = find(moved);
+    ASSERT_TRUE(match);
+    EXPECT_EQ(match->dst, 51U);
     for (std::size_t d = 0; d < rank; ++d)
-        EXPECT_EQ(found->order[d], static_cast<int>(rank - 1 - d));
+        EXPECT_EQ(match->order[d], static_cast<int>(rank - 1 - d));
     moved.ops[6].order.assign(rank, 0); // no permutation
     EXPECT_FALSE(find(moved));
 }

@@ -1,4 +1,4 @@
-// Which element-wise operators between a Select and a SoftMax become part of its rows.
+// The element-wise operators between a Select and a SoftMax that become part of its rows.
 
 #include "fusion/find_row_chain.hpp"
 #include "plan/row_plan.hpp"
@@ -18,12 +18,12 @@ using namespace graph;
 constexpr data_type f32 = data_type::f32, bf16 = data_type::bf16, boolean = data_type::boolean;
 
 logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents = {4, 33}) {
-    logical_tensor made;
-    made.id = id;
-    made.type = type;
-    made.rank_known = true;
-    made.extents = extents;
-    return made;
+    logical_tensor result;
+    result.id = id;
+    result.type = type;
+    result.rank_known = true;
+    result.extents = extents;
+    return result;
 }
 
 using ids = std::vector<std::vector<std::size_t>>;
@@ -72,34 +72,34 @@ struct builder {
 
 // 0: Select(3, 0, 2) -> 4; 1: `kind` of 4 -> 5; 2: SoftMax -> 6
 builder select_and_soft_max(op_kind kind, std::optional<std::array<float, 2>> constants = {}) {
-    builder made;
-    made.add(op_kind::select, {tensor(3, boolean), tensor(0), tensor(2)}, tensor(4));
-    made.add(kind, {tensor(4)}, tensor(5)).constants = constants;
-    made.add_soft_max(tensor(5), tensor(6));
-    return made;
+    builder graph;
+    graph.add(op_kind::select, {tensor(3, boolean), tensor(0), tensor(2)}, tensor(4));
+    graph.add(kind, {tensor(4)}, tensor(5)).constants = constants;
+    graph.add_soft_max(tensor(5), tensor(6));
+    return graph;
 }
 
 TEST(elementwise_chain, leads_to_a_soft_max) {
-    builder made = select_and_soft_max(op_kind::tanh);
-    EXPECT_EQ(made.merged(), (ids{{0, 1, 2}}));
-    EXPECT_EQ(made.steps(), "select tanh");
-    made.ops.pop_back();
-    EXPECT_EQ(made.merged(), ids{});
+    builder graph = select_and_soft_max(op_kind::tanh);
+    EXPECT_EQ(graph.merged(), (ids{{0, 1, 2}}));
+    EXPECT_EQ(graph.steps(), "select tanh");
+    graph.ops.pop_back();
+    EXPECT_EQ(graph.merged(), ids{});
 }
 
 TEST(elementwise_chain, keeps_values_that_others_use) {
     for (const std::size_t value : {4U, 5U}) {
-        builder made = select_and_soft_max(op_kind::tanh);
-        made.add(op_kind::other, {tensor(value)}, tensor(9));
-        EXPECT_EQ(made.merged(), ids{}) << value;
+        builder graph = select_and_soft_max(op_kind::tanh);
+        graph.add(op_kind::other, {tensor(value)}, tensor(9));
+        EXPECT_EQ(graph.merged(), ids{}) << value;
     }
 }
 
 TEST(elementwise_chain, wants_known_shapes) {
-    builder made = select_and_soft_max(op_kind::tanh);
-    for (op& each : made.ops)
+    builder graph = select_and_soft_max(op_kind::tanh);
+    for (op& each : graph.ops)
         for (auto& output : each.outputs) output.extents[0] = unknown_extent;
-    EXPECT_EQ(made.merged(), ids{});
+    EXPECT_EQ(graph.merged(), ids{});
 }
 
 TEST(elementwise_chain, wants_the_numbers_of_an_operator) {
@@ -115,30 +115,30 @@ TEST(elementwise_chain, swaps_operands) {
                                                      {op_kind::subtract, "select subtract_from"},
                                                      {op_kind::divide, "select divide_into"}};
     for (const auto& [kind, steps] : kinds) {
-        builder made = select_and_soft_max(kind);
-        made.ops[1].inputs = {tensor(7), tensor(4)};
-        EXPECT_EQ(made.steps(), steps);
+        builder graph = select_and_soft_max(kind);
+        graph.ops[1].inputs = {tensor(7), tensor(4)};
+        EXPECT_EQ(graph.steps(), steps);
     }
 }
 
 TEST(elementwise_chain, takes_several_selects) {
-    builder made = select_and_soft_max(op_kind::select);
-    made.ops[1].inputs = {tensor(10, boolean), tensor(11), tensor(4)};
-    EXPECT_EQ(made.merged(), (ids{{0, 1, 2}}));
-    EXPECT_EQ(made.steps(), "select select");
-    const auto steps = made.chains()[0].chain.steps;
+    builder graph = select_and_soft_max(op_kind::select);
+    graph.ops[1].inputs = {tensor(10, boolean), tensor(11), tensor(4)};
+    EXPECT_EQ(graph.merged(), (ids{{0, 1, 2}}));
+    EXPECT_EQ(graph.steps(), "select select");
+    const auto steps = graph.chains()[0].chain.steps;
     EXPECT_EQ(std::get<row_select>(steps[1]).op, row_operator::select_masked);
 }
 
 // A value that the graph stores as bf16 between two operators is rounded. Select moves values.
 TEST(elementwise_chain, rounds_between_operators) {
-    builder made;
-    made.add(op_kind::add, {tensor(0, bf16), tensor(1, bf16)}, tensor(2, bf16));
-    made.add(op_kind::select, {tensor(3, boolean), tensor(2, bf16), tensor(4, bf16)},
-             tensor(5, bf16));
-    made.add(op_kind::multiply, {tensor(5, bf16), tensor(1, bf16)}, tensor(6, bf16));
-    made.add_soft_max(tensor(6, bf16), tensor(7, bf16));
-    EXPECT_EQ(made.steps(), "add round_bf16 select multiply round_bf16");
+    builder graph;
+    graph.add(op_kind::add, {tensor(0, bf16), tensor(1, bf16)}, tensor(2, bf16));
+    graph.add(op_kind::select, {tensor(3, boolean), tensor(2, bf16), tensor(4, bf16)},
+              tensor(5, bf16));
+    graph.add(op_kind::multiply, {tensor(5, bf16), tensor(1, bf16)}, tensor(6, bf16));
+    graph.add_soft_max(tensor(6, bf16), tensor(7, bf16));
+    EXPECT_EQ(graph.steps(), "add round_bf16 select multiply round_bf16");
     builder cast;
     cast.add(op_kind::type_cast, {tensor(0)}, tensor(2, bf16));
     cast.add(op_kind::select, {tensor(3, boolean), tensor(2, bf16), tensor(4, bf16)},
@@ -151,13 +151,13 @@ TEST(elementwise_chain, rounds_between_operators) {
 
 // A chain stops at the largest number of steps, minus room for a SoftMax.
 TEST(elementwise_chain, stays_small) {
-    builder made;
-    for (std::size_t i = 0; i < 20; ++i) made.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));
-    made.add(op_kind::select, {tensor(100, boolean), tensor(20), tensor(102)}, tensor(21));
-    made.add_soft_max(tensor(21), tensor(22));
-    ASSERT_EQ(made.chains().size(), 1U);
-    EXPECT_LE(made.chains()[0].chain.steps.size(), max_row_actions);
-    EXPECT_GT(made.chains()[0].chain.steps.size(), max_row_actions - 4);
+    builder graph;
+    for (std::size_t i = 0; i < 20; ++i) graph.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));
+    graph.add(op_kind::select, {tensor(100, boolean), tensor(20), tensor(102)}, tensor(21));
+    graph.add_soft_max(tensor(21), tensor(22));
+    ASSERT_EQ(graph.chains().size(), 1U);
+    EXPECT_LE(graph.chains()[0].chain.steps.size(), max_row_actions);
+    EXPECT_GT(graph.chains()[0].chain.steps.size(), max_row_actions - 4);
 }
 
 } // namespace

@@ -15,9 +15,9 @@ using namespace graph;
 
 // The operators between the MatMuls, as single partitions.
 partition middle(bool is_causal) {
-    partition made = is_causal ? causal() : attention();
-    std::erase_if(made.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
-    return made;
+    partition graph = is_causal ? causal() : attention();
+    std::erase_if(graph.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
+    return graph;
 }
 
 std::vector<merged_chain> merged(
@@ -33,69 +33,69 @@ std::vector<std::size_t> ids_of(const merged_chain& chain) {
 }
 
 TEST(merged_chain, merges_single_operators) {
-    const auto found = merged(middle(false));
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 3, 4, 5}));
-    EXPECT_EQ(found[0].chain.scores, scores);
-    EXPECT_EQ(found[0].chain.result, weights);
+    const auto matches = merged(middle(false));
+    ASSERT_EQ(matches.size(), 1U);
+    EXPECT_EQ(ids_of(matches[0]), (std::vector<std::size_t>{2, 3, 4, 5}));
+    EXPECT_EQ(matches[0].chain.scores, scores);
+    EXPECT_EQ(matches[0].chain.result, weights);
 }
 
 TEST(merged_chain, needs_a_soft_max) {
     for (const bool is_causal : {false, true}) {
-        partition made = middle(is_causal);
-        made.ops.pop_back();
-        EXPECT_TRUE(merged(made).empty()) << is_causal;
+        partition graph = middle(is_causal);
+        graph.ops.pop_back();
+        EXPECT_TRUE(merged(graph).empty()) << is_causal;
     }
 }
 
 TEST(merged_chain, has_its_makers_before_its_users) {
-    partition made = middle(true);
-    std::reverse(made.ops.begin(), made.ops.end());
-    const auto found = merged(made);
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(ids_of(found[0]), (std::vector<std::size_t>{2, 10, 13, 11, 12, 3, 4, 5}));
-    EXPECT_TRUE(is_causal(found[0].chain.steps[1]));
+    partition graph = middle(true);
+    std::reverse(graph.ops.begin(), graph.ops.end());
+    const auto matches = merged(graph);
+    ASSERT_EQ(matches.size(), 1U);
+    EXPECT_EQ(ids_of(matches[0]), (std::vector<std::size_t>{2, 10, 13, 11, 12, 3, 4, 5}));
+    EXPECT_TRUE(is_causal(matches[0].chain.steps[1]));
 }
 
 TEST(merged_chain, takes_a_mask_that_another_partition_makes) {
-    partition made = middle(false);
-    made.ops.push_back(make(9, op_kind::other, {tensor(30)}, mask));
-    EXPECT_EQ(merged(made, [](std::size_t id) { return id != 9; }).size(), 1U);
+    partition graph = middle(false);
+    graph.ops.push_back(make(9, op_kind::other, {tensor(30)}, mask));
+    EXPECT_EQ(merged(graph, [](std::size_t id) { return id != 9; }).size(), 1U);
 }
 
 TEST(merged_chain, takes_its_row_by_its_shape) {
-    partition made = middle(false);
-    made.at(2).kind = op_kind::multiply;
-    std::swap(made.at(2).inputs[0], made.at(2).inputs[1]);
-    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
-    const auto found = merged(made);
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(found[0].chain.scores, scores);
-    EXPECT_EQ(std::get<row_select>(found[0].chain.steps[1]).op, row_operator::select_masked);
+    partition graph = middle(false);
+    graph.at(2).kind = op_kind::multiply;
+    std::swap(graph.at(2).inputs[0], graph.at(2).inputs[1]);
+    std::swap(graph.at(3).inputs[1], graph.at(3).inputs[2]);
+    const auto matches = merged(graph);
+    ASSERT_EQ(matches.size(), 1U);
+    EXPECT_EQ(matches[0].chain.scores, scores);
+    EXPECT_EQ(std::get<row_select>(matches[0].chain.steps[1]).op, row_operator::select_masked);
 }
 
 // If both sources have the result's shape, the row is the one that the graph computes. If it
 // computes both, the row is the first.
 TEST(merged_chain, takes_the_first_of_two_rows) {
-    partition made = middle(false);
-    made.at(3).inputs[2] = tensor(fill);
-    EXPECT_EQ(merged(made)[0].chain.scores, scores);
-    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
-    EXPECT_EQ(merged(made)[0].chain.scores, scores);
-    made.ops.insert(made.ops.begin(), make(9, op_kind::other, {tensor(30)}, fill));
-    EXPECT_EQ(merged(made)[0].chain.scores, fill);
-    std::erase_if(made.ops, [](const op& each) { return each.id == 2 || each.id == 9; });
-    EXPECT_EQ(merged(made)[0].chain.scores, fill);
+    partition graph = middle(false);
+    graph.at(3).inputs[2] = tensor(fill);
+    EXPECT_EQ(merged(graph)[0].chain.scores, scores);
+    std::swap(graph.at(3).inputs[1], graph.at(3).inputs[2]);
+    EXPECT_EQ(merged(graph)[0].chain.scores, scores);
+    graph.ops.insert(graph.ops.begin(), make(9, op_kind::other, {tensor(30)}, fill));
+    EXPECT_EQ(merged(graph)[0].chain.scores, fill);
+    std::erase_if(graph.ops, [](const op& each) { return each.id == 2 || each.id == 9; });
+    EXPECT_EQ(merged(graph)[0].chain.scores, fill);
 }
 
 TEST(merged_chain, gives_one_operator_to_one_chain) {
-    partition made = middle(false);
-    made.ops.push_back(
+    partition graph = middle(false);
+    graph.ops.push_back(
         make(15, op_kind::select, {tensor(33), tensor(weights), tensor(34, {})}, 35));
-    made.ops.push_back(with_axis(make(16, op_kind::soft_max, {tensor(35)}, 36), -1));
-    const auto found = merged(made);
-    ASSERT_EQ(found.size(), 2U);
-    EXPECT_EQ(ids_of(found[1]), (std::vector<std::size_t>{15, 16}));
+    graph.ops.push_back(with_axis(make(16, op_kind::soft_max, {tensor(35)}, 36), -1));
+    const auto matches = merged(graph);
+    ASSERT_EQ(matches.size(), 2U);
+    EXPECT_EQ(ids_of(matches[1]), (std::vector<std::size_t>{15, 16}));
 }
 
 // The operators that are merged after all; none if there is no chain.
@@ -108,10 +108,10 @@ struct smaller_merge {
 class near_misses_of_merging : public testing::TestWithParam<smaller_merge> {};
 
 TEST_P(near_misses_of_merging, leave_operators_alone) {
-    partition made = middle(true);
-    GetParam().spoil(made);
-    const auto found = merged(made);
-    EXPECT_EQ(found.empty() ? std::vector<std::size_t>{} : ids_of(found[0]), GetParam().ops);
+    partition graph = middle(true);
+    GetParam().spoil(graph);
+    const auto matches = merged(graph);
+    EXPECT_EQ(matches.empty() ? std::vector<std::size_t>{} : ids_of(matches[0]), GetParam().ops);
 }
 
 const std::vector<std::size_t> behind_the_mask{3, 4, 5}, no_merge;
@@ -155,9 +155,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(merged_chain, leaves_operators_of_larger_partitions) {
     for (const std::size_t alone : {3U, 5U})
         EXPECT_TRUE(merged(middle(false), [&](std::size_t id) { return id == alone; }).empty());
-    const auto found = merged(middle(false), [](std::size_t id) { return id != 2; });
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(ids_of(found[0]), behind_the_mask);
+    const auto matches = merged(middle(false), [](std::size_t id) { return id != 2; });
+    ASSERT_EQ(matches.size(), 1U);
+    EXPECT_EQ(ids_of(matches[0]), behind_the_mask);
 }
 
 } // namespace

@@ -33,9 +33,9 @@ TEST(row_chain, reaches_from_the_scale_to_the_soft_max) {
 }
 
 TEST(row_chain, finds_the_source_with_the_scores) {
-    partition made = attention();
-    std::swap(made.at(3).inputs[1], made.at(3).inputs[2]);
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    std::swap(graph.at(3).inputs[1], graph.at(3).inputs[2]);
+    const row_chain chain = graph.chain();
     const auto& select = std::get<row_select>(chain.steps[1]);
     EXPECT_EQ(select.op, row_operator::select_masked);
     EXPECT_EQ(chain.operands[*select.cond].id, mask);
@@ -52,71 +52,71 @@ TEST(row_chain, replaces_a_mask_of_indices) {
 }
 
 TEST(row_chain, keeps_inf_as_zero) {
-    partition made = attention();
-    made.at(5).mode = "inf_as_zero";
-    EXPECT_TRUE(made.chain().soft_max->inf_as_zero);
-    made.at(5).mode = "none";
-    EXPECT_FALSE(made.chain().soft_max->inf_as_zero);
+    partition graph = attention();
+    graph.at(5).mode = "inf_as_zero";
+    EXPECT_TRUE(graph.chain().soft_max->inf_as_zero);
+    graph.at(5).mode = "none";
+    EXPECT_FALSE(graph.chain().soft_max->inf_as_zero);
 }
 
 TEST(row_chain, may_have_a_soft_max_without_a_select) {
-    partition made = attention();
-    made.at(3).kind = op_kind::other;
-    made.at(5).mode = "nan_as_zero";
+    partition graph = attention();
+    graph.at(3).kind = op_kind::other;
+    graph.at(5).mode = "nan_as_zero";
     const std::vector<std::size_t> outputs = {weights};
-    const row_chain chain = find_chain(made.at(5), partition_policy(made.ops, outputs));
+    const row_chain chain = find_chain(graph.at(5), partition_policy(graph.ops, outputs));
     EXPECT_EQ(operators(chain), std::vector{row_operator::add});
     EXPECT_EQ(chain.scores, selected);
     EXPECT_EQ(chain.result, weights);
     EXPECT_TRUE(chain.soft_max->nan_as_zero);
     EXPECT_FALSE(chain.soft_max->inf_as_zero);
-    made.at(5).axis = 1;
-    EXPECT_THROW(find_chain(made.at(5), partition_policy(made.ops, outputs)), no_chain);
+    graph.at(5).axis = 1;
+    EXPECT_THROW(find_chain(graph.at(5), partition_policy(graph.ops, outputs)), no_chain);
 }
 
 TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
-    partition made = attention();
-    made.outputs.push_back(selected);
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.outputs.push_back(selected);
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, selected);
 }
 
 TEST(row_chain, begins_where_a_value_is_used_elsewhere) {
-    partition made = attention();
-    made.ops.push_back(make(9, op_kind::other, {tensor(scores)}, 30));
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.ops.push_back(make(9, op_kind::other, {tensor(scores)}, 30));
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.scores, scaled);
 }
 
 TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
-    partition made = attention();
-    std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    std::swap(graph.at(4).inputs[0], graph.at(4).inputs[1]);
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, weights);
     EXPECT_EQ(chain.operands[std::get<row_combine>(chain.steps[2]).side].id, bias);
 }
 
 TEST(row_chain, turns_an_operator_that_has_another_for_the_other_side) {
-    partition made = attention();
-    made.at(4).kind = op_kind::subtract;
-    std::swap(made.at(4).inputs[0], made.at(4).inputs[1]);
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.at(4).kind = op_kind::subtract;
+    std::swap(graph.at(4).inputs[0], graph.at(4).inputs[1]);
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, weights);
     EXPECT_EQ(std::get<row_combine>(chain.steps[2]).op, row_operator::subtract_from);
 }
 
 TEST(row_chain, leaves_a_soft_max_along_another_axis) {
-    partition made = attention();
-    made.at(5).axis = 1;
-    EXPECT_EQ(made.chain().result, added);
+    partition graph = attention();
+    graph.at(5).axis = 1;
+    EXPECT_EQ(graph.chain().result, added);
 }
 
 TEST(row_chain, computes_statistics_with_a_reader) {
-    partition made = attention();
-    made.at(5).outputs.push_back(tensor(statistics));
-    EXPECT_FALSE(made.chain().statistics);
-    made.outputs.push_back(statistics);
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.at(5).outputs.push_back(tensor(statistics));
+    EXPECT_FALSE(graph.chain().statistics);
+    graph.outputs.push_back(statistics);
+    const row_chain chain = graph.chain();
     ASSERT_TRUE(chain.statistics);
     EXPECT_EQ(chain.statistics->id, statistics);
     EXPECT_EQ(chain.result, weights);
@@ -124,12 +124,12 @@ TEST(row_chain, computes_statistics_with_a_reader) {
 
 // Divide, Tanh, Multiply: three operators between the scores and the Select.
 TEST(row_chain, reaches_over_a_soft_cap) {
-    partition made = attention();
-    made.at(3).inputs[1] = tensor(capped);
-    made.ops.insert(made.ops.begin() + 2,
-                    {make(20, op_kind::tanh, {tensor(scaled)}, bent),
-                     make(21, op_kind::multiply, {tensor(factor, {1}), tensor(bent)}, capped)});
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.at(3).inputs[1] = tensor(capped);
+    graph.ops.insert(graph.ops.begin() + 2,
+                     {make(20, op_kind::tanh, {tensor(scaled)}, bent),
+                      make(21, op_kind::multiply, {tensor(factor, {1}), tensor(bent)}, capped)});
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.scores, scores);
     EXPECT_EQ(operators(chain),
               (std::vector{row_operator::divide, row_operator::tanh, row_operator::multiply,
@@ -138,20 +138,20 @@ TEST(row_chain, reaches_over_a_soft_cap) {
 
 // The operators after SoftMax in int8 graphs: numbers 7 and 8.
 partition quantized() {
-    partition made = attention();
-    made.at(6).inputs[0] = tensor(bytes);
+    partition graph = attention();
+    graph.at(6).inputs[0] = tensor(bytes);
     op quantize = make(8, op_kind::quantize, {tensor(cast)}, bytes);
     quantize.constants = {0.5F, 3.0F};
-    made.ops.insert(made.ops.end() - 1,
-                    {make(7, op_kind::type_cast, {tensor(weights)}, cast), quantize});
-    return made;
+    graph.ops.insert(graph.ops.end() - 1,
+                     {make(7, op_kind::type_cast, {tensor(weights)}, cast), quantize});
+    return graph;
 }
 
 TEST(row_chain, rounds_to_the_types_between_operators) {
-    partition made = attention();
-    made.at(2).outputs[0].type = data_type::bf16;
-    made.at(4).outputs[0].type = data_type::f16;
-    const row_chain chain = made.chain();
+    partition graph = attention();
+    graph.at(2).outputs[0].type = data_type::bf16;
+    graph.at(4).outputs[0].type = data_type::f16;
+    const row_chain chain = graph.chain();
     EXPECT_EQ(operators(chain),
               (std::vector{row_operator::divide, row_operator::round_bf16,
                            row_operator::select_kept, row_operator::add, row_operator::round_f16}));
@@ -178,9 +178,9 @@ std::string name_of(const testing::TestParamInfo<near_miss>& chosen) {
 class near_misses_below : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses_below, end_the_chain) {
-    partition made = quantized();
-    GetParam().spoil(made);
-    const row_chain chain = made.chain();
+    partition graph = quantized();
+    GetParam().spoil(graph);
+    const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, GetParam().end);
     EXPECT_FALSE(chain.quantize && chain.result != bytes);
 }
@@ -210,16 +210,16 @@ INSTANTIATE_TEST_SUITE_P(
 // `count` operators of that kind after a Select.
 partition behind_select(op_kind kind, std::size_t count, bool has_operand,
                         data_type type = data_type::f32) {
-    partition made{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
-                    make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
-                   {100 + count}};
+    partition graph{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
+                     make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
+                    {100 + count}};
     for (std::size_t value = 100; value < 100 + count; ++value) {
         op next = make(value, kind, {tensor(value)}, value + 1);
         next.outputs[0].type = type;
         if (has_operand) next.inputs.push_back(tensor(value + 100));
-        made.ops.push_back(next);
+        graph.ops.push_back(next);
     }
-    return made;
+    return graph;
 }
 
 std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
@@ -238,32 +238,32 @@ TEST(row_chain, ends_where_there_is_no_more_room) {
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {
-        partition made = behind_select(kind, count, kind == op_kind::add);
-        made.ops.push_back(
+        partition graph = behind_select(kind, count, kind == op_kind::add);
+        graph.ops.push_back(
             with_axis(make(5, op_kind::soft_max, {tensor(100 + count)}, weights), -1));
-        made.outputs = {weights};
-        const row_chain chain = find_chain(made.at(5), partition_policy(made.ops, made.outputs));
+        graph.outputs = {weights};
+        const row_chain chain = find_chain(graph.at(5), partition_policy(graph.ops, graph.outputs));
         EXPECT_EQ(chain.op_ids.size(), count + 2);
         EXPECT_EQ(chain.scores, scores);
     }
 }
 
 TEST(row_chain, takes_one_number_for_the_boundary) {
-    partition made = causal();
-    made.at(13).inputs[1].extents = {1};
-    made.at(10).axis = 2;
+    partition graph = causal();
+    graph.at(13).inputs[1].extents = {1};
+    graph.at(10).axis = 2;
     std::string reason;
-    EXPECT_TRUE(made.find(reason)) << reason;
-    made.at(13).inputs[1].extents = {3};
-    EXPECT_FALSE(made.find(reason));
+    EXPECT_TRUE(graph.find(reason)) << reason;
+    graph.at(13).inputs[1].extents = {3};
+    EXPECT_FALSE(graph.find(reason));
 }
 
 class near_misses_above : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses_above, begin_after_the_scale) {
-    partition made = attention();
-    GetParam().spoil(made);
-    EXPECT_EQ(made.chain().scores, scaled);
+    partition graph = attention();
+    GetParam().spoil(graph);
+    EXPECT_EQ(graph.chain().scores, scaled);
 }
 
 INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
@@ -277,10 +277,10 @@ INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
 class near_misses : public testing::TestWithParam<near_miss> {};
 
 TEST_P(near_misses, are_left_alone_with_a_reason) {
-    partition made = causal();
-    GetParam().spoil(made);
+    partition graph = causal();
+    GetParam().spoil(graph);
     std::string reason;
-    EXPECT_FALSE(made.find(reason));
+    EXPECT_FALSE(graph.find(reason));
     EXPECT_FALSE(reason.empty());
 }
 

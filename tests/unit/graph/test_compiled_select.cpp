@@ -1,4 +1,4 @@
-// A single Select as the client describes it: what is claimed, and what compile refuses.
+// A single Select as the client describes it: Selects that are claimed, and errors of compile.
 
 #include "base/error.hpp"
 #include "graph/compiled_select.hpp"
@@ -13,19 +13,19 @@ namespace maskwise::graph {
 namespace {
 
 logical_tensor dense(std::size_t id, data_type type, const dims& extents) {
-    logical_tensor made{id, type, true, extents, layout_kind::strided, extents, {}};
+    logical_tensor desc{id, type, true, extents, layout_kind::strided, extents, {}};
     std::int64_t step = 1;
-    for (int d = extents.rank() - 1; d >= 0; step *= extents[d--]) made.strides_elems[d] = step;
-    return made;
+    for (int d = extents.rank() - 1; d >= 0; step *= extents[d--]) desc.strides_elems[d] = step;
+    return desc;
 }
 
 op select(data_type type = data_type::f32) {
-    op made;
-    made.kind = op_kind::select;
-    made.inputs = {dense(0, data_type::boolean, {2, 3}), dense(1, type, {2, 3}),
+    op node;
+    node.kind = op_kind::select;
+    node.inputs = {dense(0, data_type::boolean, {2, 3}), dense(1, type, {2, 3}),
                    dense(2, type, {2, 3})};
-    made.outputs = {dense(3, type, {2, 3})};
-    return made;
+    node.outputs = {dense(3, type, {2, 3})};
+    return node;
 }
 
 std::string reason_against(const op& candidate) {
@@ -36,15 +36,15 @@ std::string reason_against(const op& candidate) {
 TEST(can_claim, wants_a_select_of_three_inputs_and_one_output) {
     EXPECT_EQ(reason_against(select()), "claimed");
     const std::string other = "not a Select of three inputs and one output";
-    op made = select();
-    made.kind = op_kind::add;
-    EXPECT_EQ(reason_against(made), other);
-    made = select();
-    made.inputs.pop_back();
-    EXPECT_EQ(reason_against(made), other);
-    made = select();
-    made.outputs.push_back(made.outputs[0]);
-    EXPECT_EQ(reason_against(made), other);
+    op node = select();
+    node.kind = op_kind::add;
+    EXPECT_EQ(reason_against(node), other);
+    node = select();
+    node.inputs.pop_back();
+    EXPECT_EQ(reason_against(node), other);
+    node = select();
+    node.outputs.push_back(node.outputs[0]);
+    EXPECT_EQ(reason_against(node), other);
 }
 
 TEST(can_claim, wants_the_types_of_the_schema) {
@@ -52,46 +52,46 @@ TEST(can_claim, wants_the_types_of_the_schema) {
         EXPECT_EQ(reason_against(select(type)), "claimed") << to_string(type);
     EXPECT_EQ(reason_against(select(data_type::i32)),
               "onednn::Select: src_0 is i32, expected f32|bf16|f16");
-    op made = select();
-    made.outputs[0].type = data_type::f16;
-    EXPECT_TRUE(test::has(reason_against(made), {"dst is f16"}));
+    op node = select();
+    node.outputs[0].type = data_type::f16;
+    EXPECT_TRUE(test::has(reason_against(node), {"dst is f16"}));
 }
 
 TEST(types_fit_schema, checks_the_tensors_of_compile) {
-    const op made = select();
-    auto inputs = made.inputs;
-    EXPECT_TRUE(types_fit_schema(made, inputs, made.outputs));
+    const op node = select();
+    auto inputs = node.inputs;
+    EXPECT_TRUE(types_fit_schema(node, inputs, node.outputs));
     inputs[2].type = data_type::bf16;
-    EXPECT_FALSE(types_fit_schema(made, inputs, made.outputs));
+    EXPECT_FALSE(types_fit_schema(node, inputs, node.outputs));
 }
 
 // The text of the refusal, or "" if compile succeeds.
-std::string refusal_of(const op& made) {
-    return test::refusal<error>([&] { compile_select(made, made.inputs, made.outputs); });
+std::string refusal_of(const op& node) {
+    return test::refusal<error>([&] { compile_select(node, node.inputs, node.outputs); });
 }
 
 TEST(compile_select, refuses_an_unknown_word_for_broadcasting) {
-    op made = select();
-    made.auto_broadcast = "pdpd";
-    EXPECT_EQ(refusal_of(made), "auto_broadcast is 'pdpd', expected none or numpy");
-    made.auto_broadcast = "none";
-    EXPECT_EQ(refusal_of(made), "");
+    op node = select();
+    node.auto_broadcast = "pdpd";
+    EXPECT_EQ(refusal_of(node), "auto_broadcast is 'pdpd', expected none or numpy");
+    node.auto_broadcast = "none";
+    EXPECT_EQ(refusal_of(node), "");
 }
 
 TEST(compile_select, refuses_a_dst_of_another_shape) {
-    op made = select();
-    made.outputs[0] = dense(3, data_type::f32, {3, 3});
-    EXPECT_EQ(refusal_of(made), "dst is given as {3,3}, inferred is {2,3}");
-    made.outputs[0] = dense(3, data_type::f32, {2, 2, 3});
-    EXPECT_EQ(refusal_of(made), "dst is given as {2,2,3}, inferred is {2,3}");
+    op node = select();
+    node.outputs[0] = dense(3, data_type::f32, {3, 3});
+    EXPECT_EQ(refusal_of(node), "dst is given as {3,3}, inferred is {2,3}");
+    node.outputs[0] = dense(3, data_type::f32, {2, 2, 3});
+    EXPECT_EQ(refusal_of(node), "dst is given as {2,2,3}, inferred is {2,3}");
 }
 
 TEST(compile_select, names_the_input_without_strides) {
     const char* const names[] = {"cond", "src_0", "src_1"};
     for (std::size_t i = 0; i < std::size(names); ++i) {
-        op made = select();
-        made.inputs[i].layout = layout_kind::any;
-        EXPECT_EQ(refusal_of(made).find(names[i]), 0U) << refusal_of(made);
+        op node = select();
+        node.inputs[i].layout = layout_kind::any;
+        EXPECT_EQ(refusal_of(node).find(names[i]), 0U) << refusal_of(node);
     }
 }
 
@@ -100,9 +100,9 @@ TEST(compile_select, refuses_other_types) {
                              "src_1 is f32, expected bf16 as src_0",
                              "src_1 is bf16, expected f32 as src_0"};
     for (std::size_t input = 0; input < reasons.size(); ++input) {
-        op made = select();
-        made.inputs[input].type = data_type::bf16;
-        EXPECT_EQ(refusal_of(made), std::string("onednn::Select: ") + reasons[input]);
+        op node = select();
+        node.inputs[input].type = data_type::bf16;
+        EXPECT_EQ(refusal_of(node), std::string("onednn::Select: ") + reasons[input]);
     }
 }
 
@@ -113,19 +113,19 @@ TEST(to_desc, counts_strides_in_bytes) {
 
 TEST(to_desc, refuses_unreadable_tensors) {
     const auto refusal = [](const auto& change) {
-        logical_tensor made = dense(4, data_type::f32, {2, 3});
-        change(made);
-        return test::refusal<error>([&] { to_desc(made); });
+        logical_tensor desc = dense(4, data_type::f32, {2, 3});
+        change(desc);
+        return test::refusal<error>([&] { to_desc(desc); });
     };
-    EXPECT_EQ(refusal([](auto& made) { made.layout = layout_kind::any; }),
+    EXPECT_EQ(refusal([](auto& desc) { desc.layout = layout_kind::any; }),
               "tensor 4 {2,3} has no known shape and strides");
-    EXPECT_EQ(refusal([](auto& made) { made.extents[0] = unknown_extent; }),
+    EXPECT_EQ(refusal([](auto& desc) { desc.extents[0] = unknown_extent; }),
               "tensor 4 {?,3} has no known shape and strides");
-    EXPECT_EQ(refusal([](auto& made) { made.rank_known = false; }),
+    EXPECT_EQ(refusal([](auto& desc) { desc.rank_known = false; }),
               "tensor 4 unknown rank has no known shape and strides");
-    EXPECT_EQ(refusal([](auto& made) { made.strides_elems[1] = -1; }),
+    EXPECT_EQ(refusal([](auto& desc) { desc.strides_elems[1] = -1; }),
               "strides {3,-1} of tensor 4 are negative");
-    EXPECT_EQ(refusal([](auto& made) { made.strides_elems[0] = INT64_MAX / 2; }),
+    EXPECT_EQ(refusal([](auto& desc) { desc.strides_elems[0] = INT64_MAX / 2; }),
               "strides {4611686018427387903,1} of tensor 4 leave 64 bits in bytes");
 }
 

@@ -11,14 +11,14 @@ namespace maskwise::graph {
 namespace {
 
 logical_tensor typed(std::size_t id, data_type type, const dims& extents = {2, 8}) {
-    logical_tensor made = tensor(id, extents);
-    made.type = type;
-    return made;
+    logical_tensor desc = tensor(id, extents);
+    desc.type = type;
+    return desc;
 }
 
-op typed(op made, data_type type, const dims& extents = {2, 8}) {
-    made.outputs[0] = typed(made.outputs[0].id, type, extents);
-    return made;
+op typed(op node, data_type type, const dims& extents = {2, 8}) {
+    node.outputs[0] = typed(node.outputs[0].id, type, extents);
+    return node;
 }
 
 // Add in f32, a cast to bf16, and a Tanh there.

@@ -24,8 +24,8 @@ public:
         : bytes_(count * line + slack_bytes),
           memory_(static_cast<std::size_t>(bytes_ + line), value) {}
     std::byte* data() {
-        const auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
-        return memory_.data() + (line - at % line) % line;
+        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+        return memory_.data() + (line - address % line) % line;
     }
     std::int64_t bytes() const { return bytes_; }
 

@@ -20,10 +20,10 @@ inline loop_nest nest_of(const std::vector<loop_dim>& loops) {
 
 // Extents of a tile, innermost first; 1 for the other loops.
 inline tile_extents extents_of(const std::vector<std::int64_t>& inner_first) {
-    tile_extents made;
-    made.fill(1);
-    for (std::size_t i = 0; i < inner_first.size(); ++i) made[i] = inner_first[i];
-    return made;
+    tile_extents result;
+    result.fill(1);
+    for (std::size_t i = 0; i < inner_first.size(); ++i) result[i] = inner_first[i];
+    return result;
 }
 
 } // namespace maskwise

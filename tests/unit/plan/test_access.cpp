@@ -48,8 +48,9 @@ counts counts_of(const operand_access& access) {
     return {access.layout.items, access.layout.groups, access.layout.blocks};
 }
 
-void PrintTo(const counts& of, std::ostream* out) {
-    *out << of.items << " items, " << of.groups << " groups, " << of.blocks << " blocks";
+void PrintTo(const counts& numbers, std::ostream* out) {
+    *out << numbers.items << " items, " << numbers.groups << " groups, " << numbers.blocks
+         << " blocks";
 }
 
 // Stores offsets for 32 items or more, or for up to 64 if there are no others.

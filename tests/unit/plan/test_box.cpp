@@ -118,12 +118,13 @@ offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t out
 
 // One byte in each cache line of pieces with this stride in bytes, for pieces at any alignment.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
-    offsets made;
+    offsets result;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {
-        for (std::int32_t at = 0; at < bytes - 1; at += 64) made.push_back(piece * apart + at);
-        made.push_back(piece * apart + bytes - 1);
+        for (std::int32_t offset = 0; offset < bytes - 1; offset += 64)
+            result.push_back(piece * apart + offset);
+        result.push_back(piece * apart + bytes - 1);
     }
-    return made;
+    return result;
 }
 
 offsets lines_of(std::int32_t bytes) {

@@ -168,7 +168,9 @@ TEST(plan, picks_wide_separate_elements) {
         desc.src_1.strides_bytes = {300 * step * width, step * width};
         return plan_of(desc);
     };
-    const auto picks = [&](auto... of) { return test::has(text_of(of...), {"mixed=pick"}); };
+    const auto picks = [&](auto... arguments) {
+        return test::has(text_of(arguments...), {"mixed=pick"});
+    };
     EXPECT_TRUE(picks(data_type::complex128, dims{40, 300}, 3));
     EXPECT_FALSE(picks(data_type::f64, dims{40, 300}, 3));
     EXPECT_FALSE(picks(data_type::complex128, dims{40, 300}, 1));

@@ -14,16 +14,16 @@ using shuffles = std::vector<std::uint8_t>;
 constexpr std::uint8_t none = 0x80;
 
 offsets multiples(std::int32_t step, std::int32_t count) {
-    offsets made;
-    for (std::int32_t i = 0; i < count; ++i) made.push_back(i * step);
-    return made;
+    offsets result;
+    for (std::int32_t i = 0; i < count; ++i) result.push_back(i * step);
+    return result;
 }
 
 TEST(windows, pick_every_second_pair_of_bytes_out_of_two) {
-    const byte_windows found = choose_windows(multiples(4, 8), 2);
-    EXPECT_EQ(found.count, 2);
-    EXPECT_EQ(found.offsets, (offsets{0, 16}));
-    EXPECT_EQ(found.shuffles,
+    const byte_windows chosen = choose_windows(multiples(4, 8), 2);
+    EXPECT_EQ(chosen.count, 2);
+    EXPECT_EQ(chosen.offsets, (offsets{0, 16}));
+    EXPECT_EQ(chosen.shuffles,
               (shuffles{0,    1,    4,    5,    8,    9,    12,   13,   none, none, none,
                         none, none, none, none, none, none, none, none, none, none, none,
                         none, none, 0,    1,    4,    5,    8,    9,    12,   13}));
@@ -35,20 +35,20 @@ TEST(windows, of_the_last_register_end_with_the_buffer) {
 }
 
 TEST(windows, are_as_many_for_every_register) {
-    offsets of = multiples(1, 16);
-    for (const std::int32_t place : multiples(2, 16)) of.push_back(100 + place);
-    const byte_windows found = choose_windows(of, 1);
-    EXPECT_EQ(found.offsets, (offsets{0, 0, 100, 116}));
-    EXPECT_EQ(shuffles(found.shuffles.begin() + 16, found.shuffles.begin() + 32),
+    offsets places = multiples(1, 16);
+    for (const std::int32_t place : multiples(2, 16)) places.push_back(100 + place);
+    const byte_windows chosen = choose_windows(places, 1);
+    EXPECT_EQ(chosen.offsets, (offsets{0, 0, 100, 116}));
+    EXPECT_EQ(shuffles(chosen.shuffles.begin() + 16, chosen.shuffles.begin() + 32),
               shuffles(16, none));
-    EXPECT_EQ(found.shuffles.size(), 4U * 16);
+    EXPECT_EQ(chosen.shuffles.size(), 4U * 16);
 }
 
 // Sixteen one-byte runs, in `windows` groups of adjacent bytes.
 std::int64_t windows_of(std::int32_t windows) {
-    offsets of;
-    for (std::int32_t i = 0; i < 16; ++i) of.push_back(i % windows * 100 + i / windows);
-    return choose_windows(of, 1).count;
+    offsets places;
+    for (std::int32_t i = 0; i < 16; ++i) places.push_back(i % windows * 100 + i / windows);
+    return choose_windows(places, 1).count;
 }
 
 // A window costs as much as two moves; a run of three bytes is two moves.
