@@ -184,7 +184,7 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
     const attention_operands where{at[0], at[1], at[2], at[3], at[4], at[5], at[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
                         (at[6] != nullptr && elements_of(desc.statistics.extents) != 0);
-    if (writes && bytes >= power(47)) // beyond the addresses of a process
+    if (writes && plan.scratch_bytes(1) >= power(47)) // beyond the addresses of a process
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))
         plan.execute(where, loop);
