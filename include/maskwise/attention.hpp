@@ -134,7 +134,8 @@ public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop.
+    // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop;
+    // little work runs on the calling thread.
     // Throws argument_error for a null address of an operand with elements, and for rules that do
     // not fit; std::bad_alloc; and exceptions of the loop. On argument_error and bad_alloc nothing
     // is written.

@@ -269,14 +269,6 @@ attention_operands inputs_of(const attention_call& call) {
     return operands;
 }
 
-// Torch's threads spin, so they pay for less work than oneTBB's.
-bool is_worth_threads(const attention_call& call) {
-    constexpr double least_products = 1 << 16;
-    const double keys =
-        static_cast<double>(PyArray_DIM(as_array(call.k), PyArray_NDIM(as_array(call.k)) - 2));
-    return 2 * keys * static_cast<double>(PyArray_SIZE(as_array(call.q))) >= least_products;
-}
-
 template <class Plan, class Operands>
 void execute(const Plan& plan, const Operands& operands, bool on_torch) {
     const auto loop = on_torch ? torch_loop() : std::nullopt;
@@ -304,7 +296,7 @@ nb::tuple attention(const attention_call& call) {
     }
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
+        execute(plan, operands, is_on_torch(call));
     }
     return nb::make_tuple(dst.owner, statistics.owner);
 }
@@ -328,7 +320,7 @@ nb::tuple attention_gradients(const gradients_call& gradients) {
     operands.attention.statistics = data_of(gradients.statistics);
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
+        execute(plan, operands, is_on_torch(call));
     }
     return nb::make_tuple(results[0].owner, results[1].owner, results[2].owner, results[3].owner,
                           results[4].owner);

@@ -16,7 +16,7 @@ void check(const tile_plan& plan, const attention_operands& operands) {
 
 void run(const tile_plan& plan, const attention_operands& operands, const parallel_loop* loop) {
     check(plan, operands);
-    run_measured(plan, [&] { run_attention(plan, operands, loop); });
+    run_measured(plan, [&] { run_attention(plan, operands, loop_for(plan, loop)); });
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "attention/attention_checks.hpp"
 #include "attention/row_spans.hpp"
+#include "attention/run_attention.hpp"
 #include "attention/run_gradients.hpp"
 #include "exec/parts.hpp"
 
@@ -29,7 +30,7 @@ void run(const gradients_plan& plan, const attention_gradients_operands& operand
     require_gradient("bias_gradient", desc.bias_gradient, operands.bias_gradient);
     require_gradient("sinks_gradient", desc.sinks_gradient, operands.sinks_gradient);
     require_rules(plan.attention->desc, operands.attention.rules);
-    run_gradients(plan, operands, loop);
+    run_gradients(plan, operands, loop_for(*plan.attention, loop));
 }
 
 } // namespace

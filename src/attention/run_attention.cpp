@@ -154,11 +154,17 @@ bool writes_nothing(const tile_plan& plan) {
     return plan.heads == 0 || plan.rows == 0 || !has_columns;
 }
 
-} // namespace
-
+// Multiplications if no key is masked.
 double products_of(const tile_plan& plan) {
     return static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
            static_cast<double>(plan.keys) * static_cast<double>(plan.depth + plan.columns);
+}
+
+} // namespace
+
+const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop) {
+    static const auto* const alone = new parallel_loop(calling_thread()); // threads outlive statics
+    return loop != nullptr && products_of(plan) < host_parallel_from_products ? alone : loop;
 }
 
 bool may_use_threads(const tile_plan& plan) {

@@ -4,7 +4,6 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "exec/parts.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -215,9 +214,7 @@ void compiled_attention::run(const block_addresses& addresses, const parallel_lo
                              block_scratch* memory) const {
     call bound = bind(addresses);
     if (bound.rules) bound.operands.rules = &*bound.rules;
-    const parallel_loop alone = calling_thread();
-    if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
-    run_attention(*plan_, bound.operands, bound.numbers, loop, memory);
+    run_attention(*plan_, bound.operands, bound.numbers, loop_for(*plan_, loop), memory);
 }
 
 } // namespace maskwise::fusion

@@ -188,7 +188,7 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
                                    addresses[4], addresses[5], addresses[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
                         (addresses[6] != nullptr && elements_of(desc.statistics.extents) != 0);
-    if (writes && bytes >= power(47)) // beyond the addresses of a process
+    if (writes && plan.scratch_bytes(1) >= power(47)) // beyond the addresses of a process
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))
         plan.execute(where, loop);
