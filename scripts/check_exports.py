@@ -4,7 +4,7 @@
 Each library exports exactly these symbols:
 - the plugin: src/onednn/library/functions.inc, and the full names in the exports.map there
 - the provider for ONNX Runtime, and the kernels: their exports.map
-- libmaskwise.so: what its headers mark MASKWISE_API
+- libmaskwise.so: the symbols that its headers mark MASKWISE_API
 - the extension of OpenVINO: its entry and its pass
 
 Plugin and provider depend on libc and libstdc++ only; libmaskwise.so and the extension on libtbb,

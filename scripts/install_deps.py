@@ -251,7 +251,7 @@ def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -
 def try_lane(tree: Path) -> None:
     """A lane is complete if its header exists and its libdnnl loads with all dependencies."""
     if not (tree / "include/oneapi/dnnl/dnnl_graph.h").exists():
-        raise Failure("no oneapi/dnnl/dnnl_graph.h in what was installed")
+        raise Failure("no oneapi/dnnl/dnnl_graph.h in the installed packages")
     load = f"import ctypes; ctypes.CDLL('{tree}/lib/libdnnl.so').dnnl_graph_graph_create"
     run_quietly(
         "loading libdnnl", [str(ROOT / "scripts/lane"), str(tree), "--", sys.executable, "-c", load]

@@ -51,7 +51,7 @@ def function_table(functions: list[Function]) -> str:
     for function in functions:
         if function.since > SINCE_EVER or "before" in function.does:
             rows.setdefault((function.since, function.does), []).append(f"`{function.name}`")
-    lines = ["| `dnnl_graph_` | since | what Maskwise does |", "|---|---|---|"]
+    lines = ["| `dnnl_graph_` | since | change by Maskwise |", "|---|---|---|"]
     for (since, does), names in rows.items():
         text = does or f"passes it on; `unimplemented` before {version_text(since)}"
         lines.append(f"| {', '.join(names)} | {version_text(since)} | {text} |")

@@ -302,7 +302,7 @@ def picture_faults(root: Path) -> list[str]:
         drawn = "".join(text.splitlines(keepends=True)[:-1])
         try:
             if not drawn or text != sign(drawn, table, root):
-                faults.append(f"{path}: not what scripts/draw_picture.py draws of the results")
+                faults.append(f"{path}: differs from the picture of scripts/draw_picture.py")
         except Fault as fault:
             faults.append(f"{path}: {fault}")
     return faults
@@ -357,7 +357,7 @@ def outdated(root: Path) -> tuple[list[str], list[str]]:
             unknown.append(f"{measured.where}: commit {measured.commit[:9]} is not in the history")
         elif behind > MOST_COMMITS:
             here = measured.cpu_class == cpu_class()
-            age = f"{behind} commits of what it measures came since {measured.commit[:9]}"
+            age = f"{behind} commits to its sources came since {measured.commit[:9]}"
             todo = "measure again" if here else "measure again on such a machine"
             (faults if here else notes).append(
                 f"{measured.where}: {age}, at most {MOST_COMMITS}: {todo}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
 
 # isort: split
 import numpy as np

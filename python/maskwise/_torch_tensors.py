@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
 
 # isort: split
 import numpy as np

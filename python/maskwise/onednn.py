@@ -11,7 +11,7 @@ import maskwise
 
 
 def library() -> str:
-    """Path of the plugin: what `LD_PRELOAD` takes.
+    """Path of the plugin, for `LD_PRELOAD`.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class ModelProto(Protocol):
 
 
 def library() -> str:
-    """Path of the provider: what RegisterExecutionProviderLibrary takes.
+    """Path of the provider, for RegisterExecutionProviderLibrary.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
 
 # isort: split
 import torch

@@ -38,8 +38,8 @@ void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::
 void check_mask_type(const attention_call& call, data_type type) {
     const data_type mask = type_in(call.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
-    const char* const hint =
-        is_on_torch(call) ? ": .bool() keeps what is not 0" : ": .astype(bool) keeps what is not 0";
+    const char* const hint = is_on_torch(call) ? ": .bool() keeps nonzero elements"
+                                               : ": .astype(bool) keeps nonzero elements";
     refuse_dtype("attn_mask", call.mask, "bool, float32 or query's ", call.q,
                  PyArray_ISINTEGER(as_array(call.mask)) ? hint : "");
 }

@@ -33,7 +33,7 @@ def soft_max(x: Array, axis: int = -1) -> Array:
     return np.asarray(weights / weights.sum(axis, keepdims=True))
 
 
-def soft_max_behind(x: Array, axis: int = 1) -> Array:
+def soft_max_from_axis(x: Array, axis: int = 1) -> Array:
     """A Softmax along all dimensions from the axis on, as before opset 13."""
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(axis)
@@ -134,7 +134,7 @@ class Evaluator:
         if node.op_type in ("If", "Loop", "Scan"):
             held = {"If": self.branch, "Loop": self.loop, "Scan": self.scan}[node.op_type]
             return held(inputs, values, **attributes)
-        rule = RULES.get(node.op_type) or (soft_max if self.opset >= 13 else soft_max_behind)
+        rule = RULES.get(node.op_type) or (soft_max if self.opset >= 13 else soft_max_from_axis)
         with np.errstate(all="ignore"):
             exact, shaken = (
                 np.asarray(rule(*(one and one[side] for one in inputs), **attributes))

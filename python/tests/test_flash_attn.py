@@ -152,7 +152,7 @@ def test_parts_are_merged() -> None:
         torch.testing.assert_close(merged, whole, atol=2e-5, rtol=2e-5)
 
 
-def test_rows_behind_the_last_sequence() -> None:
+def test_rows_after_the_last_sequence() -> None:
     q, k, v = draw(5, 2, 8), draw(12, 2, 8, seed=1), draw(12, 2, 8, seed=2)
     result, sums, _ = flash_attn.flash_attn_varlen_func(
         q, k, v, torch.tensor([0, 3]), torch.tensor([0, 4]), return_attn_probs=True

@@ -102,7 +102,7 @@ def test_a_first_inference_of_openvino_that_is_no_result() -> None:
     assert fault_of([wrong, right], steady([right, right]), case)
 
 
-def test_nothing_is_known_behind_a_node_that_numpy_cannot_run() -> None:
+def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
     """ONNX Runtime may run it: axis -2**63 is 0 there."""
     builder = Builder(7)
     builder.twists = 1

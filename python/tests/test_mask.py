@@ -274,7 +274,7 @@ def test_attention_refuses_what_does_not_fit() -> None:
         (Mask.lengths([1, 2, 3]), {}, ValueError, "lengths has 3 elements, expected one or 2"),
         (Mask.causal(), {"is_causal": True}, ValueError, "exclude each other"),
         (Mask.dense(np.ones((3, 8), bool)), {}, ValueError, "attn_mask of shape"),
-        (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps what is not 0"),
+        (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps nonzero elements"),
         (np.ones((2, 8), int).tolist(), {}, TypeError, "dtype int64, expected bool, float32 or"),
         (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' {2,4,8,8}"),
         (Mask.alibi([0.5, 1.0, 2.0]), {}, ValueError, "slopes has 3 elements, expected one for"),

@@ -208,4 +208,4 @@ def test_sessions_and_threads_at_once() -> None:
             expect_right(got, feeds)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(work, range(6)))  # passes on what one of them throws
+        list(threads.map(work, range(6)))  # raises the exception of any of them

@@ -420,7 +420,7 @@ def test_f16_weights_that_are_read_in_f32(form: str, capfd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [
         [],
         [op("Identity", "weights", "r")],
@@ -430,15 +430,15 @@ def test_f16_weights_that_are_read_in_f32(form: str, capfd: Any) -> None:
     ],
     ids=["nothing", "Identity", "MatMul", "Gemm", "If"],
 )
-def test_f16_weights_that_need_not_be_small(behind: list[Node], capfd: Any) -> None:
-    nodes = [*chain(["keep"], "x", "weights"), *behind]
-    for branch in (one.g for node in behind for one in node.attribute if one.HasField("g")):
+def test_f16_weights_that_need_not_be_small(after: list[Node], capfd: Any) -> None:
+    nodes = [*chain(["keep"], "x", "weights"), *after]
+    for branch in (one.g for node in after for one in node.attribute if one.HasField("g")):
         branch.output[0].type.tensor_type.elem_type = F16
     constants = {**constants_of(F16), "ones": np.ones((64, 3), "e")}
     random = np.random.default_rng(9)
     feeds = {"x": normal(random, (2, 64), F16), "c": random.random((2, 64)) < 0.7}
     feeds = used(nodes, {**feeds, "b": np.array(True)})
-    outputs = ["weights", *(node.output[0] for node in behind[-1:])]
+    outputs = ["weights", *(node.output[0] for node in after[-1:])]
     model = make_model(nodes, feeds, F16, used(nodes, constants), outputs)
     session = fused_session(model, capfd, "rows f16 2 nodes")
     results = (one.run(None, feeds) for one in (session, stock_session(model)))

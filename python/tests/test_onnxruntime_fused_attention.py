@@ -295,7 +295,7 @@ def test_sessions_and_threads_at_once() -> None:
             check(sessions[(seed + turn) % 3], nodes, feeds, constants, F32)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(work, range(6)))  # passes on what one of them throws
+        list(threads.map(work, range(6)))  # raises the exception of any of them
 
 
 def test_fused_nodes_are_listed() -> None:

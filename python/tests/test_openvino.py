@@ -376,4 +376,4 @@ def test_models_are_compiled_while_others_run() -> None:
             assert_same_bits(run(compiled, arrays), np.where(*arrays))
 
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        list(threads.map(work, range(4)))  # passes on what one of them throws
+        list(threads.map(work, range(4)))  # raises the exception of any of them

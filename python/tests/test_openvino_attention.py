@@ -310,7 +310,7 @@ def two_layers(opens: bool) -> ov.Model:
 
 
 @pytest.mark.parametrize("opens", [True, False])
-def test_attention_behind_attention(opens: bool) -> None:
+def test_attention_after_attention(opens: bool) -> None:
     x = np.random.default_rng(6).standard_normal((1, 2, 130, 32)).astype("f")
     stock, accelerated = two_layers(opens), accelerate(two_layers(opens))
     compiled = compile_model(accelerated)
@@ -375,7 +375,7 @@ def test_requests_of_changing_shapes_at_once(streams: int) -> None:
         np.testing.assert_allclose(got, expected[job % 4], rtol=0, atol=2e-5, equal_nan=True)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(infer, range(96)))  # passes on what one of them throws
+        list(threads.map(infer, range(96)))  # raises the exception of any of them
 
 
 def test_a_wrong_length_at_run_time() -> None:

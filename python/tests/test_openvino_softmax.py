@@ -213,11 +213,11 @@ def test_what_is_left_alone(model: ov.Model) -> None:
     assert chains(accelerate(model)) == []
 
 
-def joined_model(front: Any, behind: Any, *, twice: bool = False) -> ov.Model:
+def joined_model(front: Any, after: Any, *, twice: bool = False) -> ov.Model:
     x = ops.parameter(SHAPE, ov.Type.f32)
     mask = ops.parameter((96, 96), ov.Type.boolean)
     select = ops.select(mask, front(x), ops.constant(np.float32(-1)))
-    results = [behind(ops.softmax(select, -1))]
+    results = [after(ops.softmax(select, -1))]
     return ov.Model([*results, ops.relu(select)] if twice else results, [mask, x])
 
 
@@ -260,4 +260,4 @@ def test_many_requests_at_once() -> None:
         np.testing.assert_allclose(got, expected[job % 3], rtol=2e-6, atol=1e-9)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(infer, range(60)))  # passes on what one of them throws
+        list(threads.map(infer, range(60)))  # raises the exception of any of them

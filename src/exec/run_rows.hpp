@@ -23,7 +23,6 @@ struct row_pointers {
 // both have one type. Never builds a causal mask, and never reads scores after a row's boundary.
 // Returns when the result is written. The threads are the loop's, or oneTBB's if `loop` is null.
 // Thread-safe. Does not allocate. Exceptions of the loop pass through.
-// Thread-safe. Does not allocate. Passes on what the loop throws.
 void run_rows(const row_plan& plan, const row_pointers& pointers,
               const parallel_loop* loop = nullptr);
 

@@ -22,7 +22,7 @@ inline constexpr dimension_order row_major = [] {
     return order;
 }();
 
-// Sorts by stride, largest first. Of equal strides, the earlier dimension comes first.
+// Sorts by stride, largest first. Among equal strides, the earlier dimension comes first.
 dimension_order order_of(const dims& strides);
 
 // Strides without gaps; the innermost is `unit`. An extent of 0 counts as 1, as in oneDNN. Throws

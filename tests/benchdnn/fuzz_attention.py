@@ -211,7 +211,7 @@ def fault_of(plugin: Result, alone: Result) -> str:
         # Between 16-bit values the oracle rounds as often as oneDNN does, Maskwise less often.
         allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
         if plugin["allowance_used"] > allowed:
-            return f"{plugin['allowance_used']:.2f} of what the check allows"
+            return f"{plugin['allowance_used']:.2f} of the check's tolerance"
     elif plugin["state"] != "FAILED" or not set() < wrong <= wrong_alone:
         return f"{plugin['state']} {plugin['reason']}, alone {alone['state']} {alone['reason']}"
     is_excused = alone["state"] in ("PASSED", *WRONG)

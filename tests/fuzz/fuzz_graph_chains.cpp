@@ -1,5 +1,5 @@
 // Graphs around a Select that are merged or become composites, compiled with other shapes and
-// layouts than at add_op. The plugin must accept what oneDNN alone accepts, and both must compute
+// layouts than at add_op. The plugin must accept the graphs that oneDNN alone accepts, and both must compute
 // the same within bounds that follow from the operators.
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
 // A child process runs the inputs. On some of them oneDNN alone ends the process: then the program

@@ -1,4 +1,4 @@
-// Counts what a Select reads and writes while the shipped kernels run. A source that the mask does
+// Counts the bytes that a Select reads and writes while the shipped kernels run. A source that the mask does
 // not need is not read, a dst that does not change is not written, and nothing is copied elsewhere.
 
 #include "exec/run_select.hpp"

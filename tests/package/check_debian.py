@@ -67,10 +67,10 @@ def check_fields(package: Path, name: str) -> None:
     expect(fields["Section"], "libdevel" if name.endswith("-dev") else "libs", f"section of {name}")
     depends = fields["Depends"]
     if name == "maskwise-dev":
-        expect(depends, f"maskwise (= {fields['Version']})", "what maskwise-dev depends on")
+        expect(depends, f"maskwise (= {fields['Version']})", "the dependencies of maskwise-dev")
     else:
         names = {entry.split()[0] for entry in depends.split(",")}
-        expect(names, NEEDED, f"what {name} depends on")
+        expect(names, NEEDED, f"the dependencies of {name}")
 
 
 def unpack(package: Path, name: str, root: Path, lib: str) -> None:

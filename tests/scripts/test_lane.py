@@ -1,4 +1,4 @@
-"""scripts/lane sets what a lane's oneDNN needs, by the files of the installation."""
+"""scripts/lane chooses a lane's settings by the files of the installation."""
 
 import os
 import shutil

@@ -108,7 +108,7 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
 def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = PICTURES[path][0]
     table_name = table.name
-    fault = f"{path}: not what scripts/draw_picture.py draws"
+    fault = f"{path}: differs from the picture of scripts/draw_picture.py"
     drawn = (root / path).read_text()
     (root / path).write_text(drawn.replace("<svg>", "<svg >"))  # edited by hand
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     newest = commit_change(root, "src/exec/d")
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
-    assert f"docs/figures/{CLASS}/run.json: 31 commits of what it measures" in out
+    assert f"docs/figures/{CLASS}/run.json: 31 commits to its sources" in out
     for table in EVERY:
         put_result(root, table.name, newest)
     put_pictures(root)

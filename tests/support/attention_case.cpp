@@ -306,7 +306,7 @@ std::string compare_numbers(const char* name, const attention_tensor& got,
         if (!is_right)
             return std::string(name) + " element " + std::to_string(i) + " is " +
                    std::to_string(actual[i]) + ", expected " + std::to_string(wanted[i]) +
-                   ", off by " + std::to_string(off / allowed) + " times what is allowed";
+                   ", off by " + std::to_string(off / allowed) + " times the tolerance";
     }
     return "";
 }

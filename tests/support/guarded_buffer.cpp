@@ -30,8 +30,8 @@ guarded_buffer::guarded_buffer(std::size_t bytes, edge touching) : size_(bytes) 
     if (usable > 0 && mprotect(mapping_ + page, usable, PROT_READ | PROT_WRITE) != 0)
         throw std::system_error(errno, std::generic_category(), "mprotect");
     data_ = mapping_ + page + (touching == edge::back ? usable - bytes : 0);
-    std::ranges::fill(rest_in_front(), pattern);
-    std::ranges::fill(rest_behind(), pattern);
+    std::ranges::fill(rest_before(), pattern);
+    std::ranges::fill(rest_after(), pattern);
 }
 
 guarded_buffer::guarded_buffer(guarded_buffer&& other) noexcept {
@@ -50,19 +50,19 @@ guarded_buffer::~guarded_buffer() {
     if (mapping_ != nullptr) munmap(mapping_, mapped_);
 }
 
-std::span<std::byte> guarded_buffer::rest_in_front() const {
+std::span<std::byte> guarded_buffer::rest_before() const {
     return {mapping_ + page_size(), data_};
 }
 
-std::span<std::byte> guarded_buffer::rest_behind() const {
+std::span<std::byte> guarded_buffer::rest_after() const {
     return {data_ + size_, mapping_ + mapped_ - page_size()};
 }
 
 bool guarded_buffer::intact() const {
     if (mapping_ == nullptr) return true;
     const auto is_pattern = [](std::byte each) { return each == pattern; };
-    return std::ranges::all_of(rest_in_front(), is_pattern) &&
-           std::ranges::all_of(rest_behind(), is_pattern);
+    return std::ranges::all_of(rest_before(), is_pattern) &&
+           std::ranges::all_of(rest_after(), is_pattern);
 }
 
 } // namespace maskwise::test

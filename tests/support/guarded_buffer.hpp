@@ -24,8 +24,8 @@ public:
     bool intact() const; // whether the pattern around the bytes is unchanged
 
 private:
-    std::span<std::byte> rest_in_front() const;
-    std::span<std::byte> rest_behind() const;
+    std::span<std::byte> rest_before() const;
+    std::span<std::byte> rest_after() const;
 
     std::byte* mapping_ = nullptr;
     std::size_t mapped_ = 0; // both guards included

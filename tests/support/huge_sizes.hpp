@@ -63,19 +63,19 @@ inline wide elements_of(numbers extents) {
 
 // Bytes that all elements reach before element {0,...,0} and from it on.
 struct reach {
-    wide before = 0, behind = 0;
+    wide before = 0, after = 0;
     bool is_empty = false;
 
     reach(numbers extents, numbers strides_bytes, std::size_t width)
-        : behind(static_cast<wide>(width)), is_empty(std::ranges::count(extents, 0) > 0) {
+        : after(static_cast<wide>(width)), is_empty(std::ranges::count(extents, 0) > 0) {
         for (std::size_t d = 0; d < extents.size(); ++d) {
             const wide bytes =
                 (static_cast<wide>(extents[d]) - 1) * static_cast<wide>(strides_bytes[d]);
-            (bytes < 0 ? before : behind) += bytes < 0 ? -bytes : bytes;
+            (bytes < 0 ? before : after) += bytes < 0 ? -bytes : bytes;
         }
     }
     bool is_addressable() const {
-        return is_empty || before + behind <= static_cast<wide>(power(60));
+        return is_empty || before + after <= static_cast<wide>(power(60));
     }
 };
 
@@ -84,7 +84,7 @@ class exact_memory {
 public:
     static std::optional<exact_memory> make(const reach& bytes) {
         if (bytes.is_empty) return exact_memory(0, 0);
-        const wide all = bytes.before + bytes.behind;
+        const wide all = bytes.before + bytes.after;
         if (all > static_cast<wide>(longest_memory)) return std::nullopt;
         return exact_memory(static_cast<std::size_t>(bytes.before), static_cast<std::size_t>(all));
     }

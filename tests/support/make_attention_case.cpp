@@ -74,8 +74,8 @@ drawn_shapes draw_shapes(generator& random, bool is_small) {
 }
 
 // A matrix with some of the outer dimensions, each of which may be 1.
-extent_list behind(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
-                   std::int64_t columns) {
+extent_list with_matrix(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
+                        std::int64_t columns) {
     if (!is_whole) {
         const std::int64_t left_out = one_in(random, 4) ? draw(random, 0, std::ssize(outer)) : 0;
         outer.erase(outer.begin(), outer.begin() + left_out);
@@ -88,12 +88,12 @@ extent_list behind(generator& random, extent_list outer, bool is_whole, std::int
 }
 
 extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64_t columns) {
-    if (!shapes.grouped) return behind(random, shapes.outer, false, shapes.keys, columns);
+    if (!shapes.grouped) return with_matrix(random, shapes.outer, false, shapes.keys, columns);
     extent_list outer = shapes.outer;
     outer.back() /= one_in(random, 2) ? 2 : 1;
     for (auto extent = outer.begin(); extent != outer.end() - 1; ++extent)
         if (one_in(random, 4)) *extent = 1;
-    return behind(random, outer, true, shapes.keys, columns);
+    return with_matrix(random, outer, true, shapes.keys, columns);
 }
 
 // Kept where not 0: padding by columns, blocks, noise, all, none, or a triangle; sometimes some
@@ -148,7 +148,7 @@ std::vector<double> draw_bias(generator& random, data_type type, const extent_li
 }
 
 extent_list side_shape(generator& random, const drawn_shapes& shapes) {
-    extent_list extents = behind(random, shapes.outer, false, shapes.rows, shapes.keys);
+    extent_list extents = with_matrix(random, shapes.outer, false, shapes.rows, shapes.keys);
     if (one_in(random, 4)) extents.end()[-2] = 1;
     if (one_in(random, 10)) extents.end()[-1] = 1;
     return extents;
@@ -199,7 +199,7 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& p
 void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
     lay_out(random, problem.sinks, types[static_cast<std::size_t>(draw(random, 0, 2))],
-            behind(random, shapes.outer, false, 1, 1), draw_layout(random));
+            with_matrix(random, shapes.outer, false, 1, 1), draw_layout(random));
     problem.sinks.elements.extents.resize(problem.sinks.elements.extents.size() - 2);
     problem.sinks.elements.strides_bytes.resize(problem.sinks.elements.extents.size());
     std::vector<double> sinks = normal_numbers(random, count_of(problem.sinks.elements.extents), 3);
@@ -246,14 +246,14 @@ void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case&
         lay_out(random, tensor, type, extents, draw_layout(random));
         tensor.fill(normal_numbers(random, count_of(extents), 1));
     };
-    put(problem.query, behind(random, shapes.outer, true, shapes.rows, shapes.depth));
+    put(problem.query, with_matrix(random, shapes.outer, true, shapes.rows, shapes.depth));
     const extent_list keys = keys_shape(random, shapes, shapes.depth);
     lay_out(random, problem.key, type, keys,
             one_in(random, 3) ? layout::turned : draw_layout(random));
     problem.key.fill(normal_numbers(random, count_of(keys), 1));
     put(problem.value, keys_shape(random, shapes, shapes.columns));
     lay_out(random, problem.dst, one_in(random, 4) ? data_type::f32 : type,
-            behind(random, shapes.outer, true, shapes.rows, shapes.columns),
+            with_matrix(random, shapes.outer, true, shapes.rows, shapes.columns),
             one_in(random, 3) ? layout::any : layout::dense);
     if (!one_in(random, 3)) return;
     extent_list statistics = shapes.outer;

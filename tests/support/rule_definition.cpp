@@ -87,9 +87,9 @@ bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequen
     if (key - origin < value_of(rules.prefixes, sequence, 0)) return true;
     if (rules.causal && key > position) return false;
     if (rules.chunks) {
-        const std::int64_t behind =
+        const std::int64_t distance =
             chunk(position - origin, rules.chunks->size) - chunk(key - origin, rules.chunks->size);
-        if (behind < 0 || behind > rules.chunks->earlier) return false;
+        if (distance < 0 || distance > rules.chunks->earlier) return false;
     }
     if (!rules.window) return true;
     const auto [left, right, first_keys] = *rules.window;

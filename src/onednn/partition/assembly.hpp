@@ -48,7 +48,7 @@ public:
     place scratchpad(std::size_t bytes);
     void add(std::unique_ptr<segment> next) { parts_.segments.push_back(std::move(next)); }
 
-    // Adds the block's segment and its results. Throws what fusion::compile throws.
+    // Adds the block's segment and its results. Throws as fusion::compile does.
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 

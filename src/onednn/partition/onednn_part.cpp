@@ -151,7 +151,7 @@ bool has_known_strides(const logical_tensor& tensor) {
 
 // oneDNN 3.7 to 3.13 infer the layout of a MatMul's input even from strides of extents of 1, and
 // compute wrong results if such a stride is odd. Passing the usual strides instead does not help:
-// oneDNN's caches treat both as equal and return what was compiled for the odd ones. Row-major
+// oneDNN's caches treat both as equal and return the code for the odd ones. Row-major
 // copies are right.
 bool has_odd_strides(const logical_tensor& input) {
     return has_known_strides(input) && input.strides_elems != graph::meant_strides(input);

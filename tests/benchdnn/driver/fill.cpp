@@ -86,12 +86,12 @@ private:
     }
 
     void displace(const op& o) {
-        for (std::size_t i = 0; i < o.inputs.size(); ++i) displace_behind(o, i);
+        for (std::size_t i = 0; i < o.inputs.size(); ++i) displace_inputs_of(o, i);
         put_mask(o);
     }
 
     // The values that reach operand `i` of `o` through casts, moves and dequantization.
-    void displace_behind(const op& o, std::size_t i) {
+    void displace_inputs_of(const op& o, std::size_t i) {
         const logical_tensor* t = &o.inputs[i];
         for (const op* from = find_producer(graph_, t->id); from;
              from = find_producer(graph_, t->id)) {

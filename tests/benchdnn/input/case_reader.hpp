@@ -11,7 +11,7 @@ namespace maskwise::bench {
 graph read_case(const std::string& path);
 graph parse_case(const std::string& text, const std::string& name);
 
-// The graph as a case file (what -v7 prints); parse_case reads it back to the same graph.
+// The graph as a case file (as -v7 prints it); parse_case reads it back to the same graph.
 std::string graph_text(const graph& g);
 
 } // namespace maskwise::bench

@@ -15,7 +15,7 @@ std::optional<std::vector<dims>> infer_output_shapes(const op& o);
 // rank becomes unknown, and the case asks the library. Tensors in `keep` stay unchanged.
 void infer_graph(graph& g, const std::set<std::size_t>& keep);
 
-// Fills in only what the file leaves unknown, in a copy for the oracle and the filler.
+// Fills in only shapes that the file leaves unknown, in a copy for the oracle and the filler.
 graph with_known_shapes(const graph& g);
 
 } // namespace maskwise::bench

@@ -39,7 +39,7 @@ private:
     std::string library_;
 };
 
-// Marks the protocol's lines among what libraries print on standard output.
+// Begins each line of the protocol, because libraries print on standard output, too.
 constexpr const char* answer_prefix = "maskwise-bench-answer ";
 
 } // namespace maskwise::bench

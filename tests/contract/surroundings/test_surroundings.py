@@ -291,11 +291,11 @@ class Loading(LaneCase):
         self.assertEqual(done.stderr.count("the calling thread works alone"), 1, done.stderr)
         self.assertIn(f"{folder}/libtbb.so.12", done.stderr)
 
-    def test_linked_behind_libdnnl(self) -> None:
-        alone, behind = client(), in_lane(f"client_behind-{SETTING.lane}")
-        self.assertEqual(behind.stdout, alone.stdout)
-        self.assertEqual(behind.stderr.count("maskwise: loaded, but"), 1, behind.stderr)
-        self.assertIn("link maskwise_onednn before dnnl", behind.stderr)
+    def test_linked_after_libdnnl(self) -> None:
+        alone, linked_after = client(), in_lane(f"client_after-{SETTING.lane}")
+        self.assertEqual(linked_after.stdout, alone.stdout)
+        self.assertEqual(linked_after.stderr.count("maskwise: loaded, but"), 1, linked_after.stderr)
+        self.assertIn("link maskwise_onednn before dnnl", linked_after.stderr)
 
     def test_loaded_twice(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

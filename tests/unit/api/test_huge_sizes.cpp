@@ -1,6 +1,6 @@
 // Extents and strides at the limits of 64 bits through the public API. A description is refused, or
 // its plan has correct sizes and runs in exactly the memory described. AddressSanitizer and
-// UndefinedBehaviorSanitizer report what a comparison would miss.
+// UndefinedBehaviorSanitizer report errors that a comparison would miss.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/huge_sizes.hpp"

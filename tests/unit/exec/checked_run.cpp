@@ -37,7 +37,7 @@ data_type type_of_width(std::int64_t width_bytes) {
     }
 }
 
-// The buffers of one case, filled, and what dst must hold afterwards.
+// The buffers of one case, filled, and the expected content of dst.
 class select_data {
 public:
     select_data(generator& random, select_case& layouts) : layouts_(layouts) {

@@ -15,7 +15,7 @@ select_desc describe(const select_case& layouts);
 
 // Builds the case's plan for `target`, runs it on random bytes between guard pages, whole or in
 // parts, and compares with the reference. Returns "" or a description of the error and the case.
-// Throws what build_plan throws.
+// Throws as build_plan does.
 std::string checked_run(generator& random, select_case layouts, isa target);
 
 } // namespace maskwise::test

@@ -114,7 +114,7 @@ TEST_P(near_misses_of_merging, leave_operators_alone) {
     EXPECT_EQ(matches.empty() ? std::vector<std::size_t>{} : ids_of(matches[0]), GetParam().ops);
 }
 
-const std::vector<std::size_t> behind_the_mask{3, 4, 5}, no_merge;
+const std::vector<std::size_t> ops_after_mask{3, 4, 5}, no_merge;
 const change index_the_scores =
     all_of({set_input(10, 0, tensor(scores)), set_input(11, 0, tensor(scores))});
 const change index_an_inner_value = [](partition& p) {
@@ -157,7 +157,7 @@ TEST(merged_chain, leaves_operators_of_larger_partitions) {
         EXPECT_TRUE(merged(middle(false), [&](std::size_t id) { return id == alone; }).empty());
     const auto matches = merged(middle(false), [](std::size_t id) { return id != 2; });
     ASSERT_EQ(matches.size(), 1U);
-    EXPECT_EQ(ids_of(matches[0]), behind_the_mask);
+    EXPECT_EQ(ids_of(matches[0]), ops_after_mask);
 }
 
 } // namespace

@@ -187,29 +187,29 @@ TEST_P(near_misses_below, end_the_chain) {
 
 INSTANTIATE_TEST_SUITE_P(
     of_what_follows_the_select, near_misses_below,
-    testing::Values(near_miss{"scale_for_each_channel",
-                              [](partition& p) { p.at(8).constants.reset(); }, cast},
-                    near_miss{"cast_leaves", output(cast), cast},
-                    near_miss{"cast_used_twice", use_again(cast), cast},
-                    near_miss{"arithmetic_behind_soft_max",
-                              [](partition& p) {
-                                  p.at(7).kind = op_kind::multiply;
-                                  p.at(7).inputs.push_back(tensor(factor, {1}));
-                              },
-                              weights},
-                    near_miss{"second_soft_max",
-                              all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}), weights},
-                    near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
-                    near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
-                    near_miss{"operand_made_inside", make_inside(bias), selected},
-                    near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
-                    near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
-                    near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
+    testing::Values(
+        near_miss{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); }, cast},
+        near_miss{"cast_leaves", output(cast), cast},
+        near_miss{"cast_used_twice", use_again(cast), cast},
+        near_miss{"arithmetic_after_soft_max",
+                  [](partition& p) {
+                      p.at(7).kind = op_kind::multiply;
+                      p.at(7).inputs.push_back(tensor(factor, {1}));
+                  },
+                  weights},
+        near_miss{"second_soft_max", all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}),
+                  weights},
+        near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
+        near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
+        near_miss{"operand_made_inside", make_inside(bias), selected},
+        near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
+        near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
+        near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
     name_of);
 
 // `count` operators of that kind after a Select.
-partition behind_select(op_kind kind, std::size_t count, bool has_operand,
-                        data_type type = data_type::f32) {
+partition after_select(op_kind kind, std::size_t count, bool has_operand,
+                       data_type type = data_type::f32) {
     partition graph{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
                      make(3, op_kind::select, {tensor(mask), tensor(scores), tensor(fill)}, 100)},
                     {100 + count}};
@@ -222,23 +222,23 @@ partition behind_select(op_kind kind, std::size_t count, bool has_operand,
     return graph;
 }
 
-std::size_t taken_behind_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
-    return behind_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
+std::size_t taken_after_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
+    return after_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
 }
 
 // A chain has at most eight operands; the Select uses two. It has at most twelve steps; two are
 // reserved for the last rounding and a SoftMax.
 TEST(row_chain, ends_where_there_is_no_more_room) {
-    EXPECT_EQ(taken_behind_select(op_kind::add, true), max_row_operands - 2);
-    EXPECT_EQ(taken_behind_select(op_kind::tanh, false), max_row_actions - 3);
-    EXPECT_EQ(taken_behind_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
+    EXPECT_EQ(taken_after_select(op_kind::add, true), max_row_operands - 2);
+    EXPECT_EQ(taken_after_select(op_kind::tanh, false), max_row_actions - 3);
+    EXPECT_EQ(taken_after_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
 // A chain has room for as many operators above its start as below it.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {
-        partition graph = behind_select(kind, count, kind == op_kind::add);
+        partition graph = after_select(kind, count, kind == op_kind::add);
         graph.ops.push_back(
             with_axis(make(5, op_kind::soft_max, {tensor(100 + count)}, weights), -1));
         graph.outputs = {weights};
