@@ -107,8 +107,7 @@ attention_numbers numbers_reader::read(const tile_plan& plan,
     return attention_numbers_of(form_, values);
 }
 
-std::optional<mask_rules>
-numbers_reader::rules(std::span<const void* const> addresses) const {
+std::optional<mask_rules> numbers_reader::rules(std::span<const void* const> addresses) const {
     if (!is_causal_) return std::nullopt;
     mask_rules rules{.causal = true};
     if (!offset_terms_.empty())

@@ -187,24 +187,24 @@ TEST_P(near_misses_below, end_the_chain) {
 
 INSTANTIATE_TEST_SUITE_P(
     of_what_follows_the_select, near_misses_below,
-    testing::Values(
-        near_miss{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); }, cast},
-        near_miss{"cast_leaves", output(cast), cast},
-        near_miss{"cast_used_twice", use_again(cast), cast},
-        near_miss{"arithmetic_after_soft_max",
-                  [](partition& p) {
-                      p.at(7).kind = op_kind::multiply;
-                      p.at(7).inputs.push_back(tensor(factor, {1}));
-                  },
-                  weights},
-        near_miss{"second_soft_max", all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}),
-                  weights},
-        near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
-        near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
-        near_miss{"operand_made_inside", make_inside(bias), selected},
-        near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
-        near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
-        near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
+    testing::Values(near_miss{"scale_for_each_channel",
+                              [](partition& p) { p.at(8).constants.reset(); }, cast},
+                    near_miss{"cast_leaves", output(cast), cast},
+                    near_miss{"cast_used_twice", use_again(cast), cast},
+                    near_miss{"arithmetic_after_soft_max",
+                              [](partition& p) {
+                                  p.at(7).kind = op_kind::multiply;
+                                  p.at(7).inputs.push_back(tensor(factor, {1}));
+                              },
+                              weights},
+                    near_miss{"second_soft_max",
+                              all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}), weights},
+                    near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
+                    near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
+                    near_miss{"operand_made_inside", make_inside(bias), selected},
+                    near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
+                    near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
+                    near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
     name_of);
 
 // `count` operators of that kind after a Select.
