@@ -66,7 +66,7 @@ EVERY = (
     Table((README, "docs/attention.md"), "masks", MASKS),
     Table((README,), "kept", MASKS, "masks", drawn=True),
     Table(("docs/fusion.md",), "attention", ATTENTION),
-    Table(("docs/attention.md",), "gradients", "scripts/bench gradients"),
+    Table(("docs/attention.md", TORCH), "gradients", "scripts/bench gradients"),
     Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
@@ -150,9 +150,9 @@ PARTS = {
             "causal | 1x12x1024x64 | bfloat16",
             "local 128 (ModernBERT) | 1x12x4096x64 | bfloat16",
             "packed documents | 1x12x2048x64 | float32",
-            "training step, ModernBERT-base, 6 layers | 1 x 4096 words",
         )
     ),
+    f"{TORCH} gradients": Part(("training step",)),
     "masks": Part(
         (
             "no mask | 1x12x1024x64 | 1 | bf16",

@@ -44,11 +44,11 @@ def forms(
     def form(make: Callable[[], Any]) -> Callable[[], Form]:
         return lambda: (partial(attend, make()), read)
 
+    rules = {"rules": form(lambda: rules_of(problem))} if problem.rules else {}
     if problem.bias is not None:
-        return {"array": form(lambda: array(problem.added))}
+        return {**rules, "array": form(lambda: array(problem.added))}
     if problem.kept is None:
         return {"no mask": form(lambda: None)}
-    rules = {"rules": form(lambda: rules_of(problem))} if problem.rules else {}
     return {
         **rules,
         "array": form(lambda: array(problem.kept)),

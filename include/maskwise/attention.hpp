@@ -4,9 +4,9 @@
 //   using namespace maskwise;
 //   attention_desc desc;
 //   desc.query = desc.key = desc.value = {data_type::f32, {1, 12, 1024, 64}};
-//   desc.causal = causal_boundary::top_left;
 //   const attention_plan attention = compile(desc);
-//   attention.execute({.query = q, .key = k, .value = v, .dst = out}); // out is f32 {1,12,1024,64}
+//   const mask_rules causal{.causal = true};
+//   attention.execute({.query = q, .key = k, .value = v, .dst = out, .rules = &causal});
 //
 // C++20. All functions are thread-safe. Arguments that Maskwise does not support throw an error of
 // maskwise.hpp; std::bad_alloc may be thrown, too.
@@ -25,13 +25,6 @@ struct cached_maps;
 
 inline namespace v1 {
 
-// The causal mask. top_left: key <= row. bottom_right: key <= row + keys - rows, so the last row
-// attends to all keys.
-enum class causal_boundary : std::uint8_t { none, top_left, bottom_right };
-
-// "none", "top_left", "bottom_right".
-MASKWISE_API std::string_view to_string(causal_boundary boundary);
-
 // The order of operations. tiles: online softmax over tiles of keys, the fastest. operators:
 // MatMul, SoftMax and MatMul in sequence, with the roundings of these operators.
 enum class attention_order : std::uint8_t { tiles, operators };
@@ -41,7 +34,7 @@ enum class attention_order : std::uint8_t { tiles, operators };
 //   score = dot(query row, key row) * scale
 //   score = soft_cap * tanh(score / soft_cap)                  if soft_cap is not 0
 //   score = score + bias                                       if there is a bias
-//   score = cond && key <= boundary && rules ? score : fill    if there is a mask
+//   score = cond && rules ? score : fill                       if there is a mask
 //
 // The row of dst is the mean of value's rows, weighted by exp(score). A sink adds one score with a
 // value of 0 to each row of its head. Sums are f32. With bias_on_fill the bias is added last, so
@@ -60,9 +53,9 @@ enum class attention_order : std::uint8_t { tiles, operators };
 // NaN and infinity in masked places: a score of -infinity has weight 0, and 0 * NaN is NaN, but a
 // skipped tile adds nothing. Either may happen, so keep masked values finite.
 // The same holds for an infinite or NaN bias on a fill of -infinity. With a fill of -infinity some
-// values never matter: those that the boundary and rules mask for all rows of a sequence, such as
-// padding past its length, and those of other sequences or documents. A NaN or infinite key never
-// matters where cond or the boundary masks it.
+// values never matter: those that the rules mask for all rows of a sequence, such as padding past
+// its length, and those of other sequences or documents. A NaN or infinite key never matters where
+// cond or the rules mask it.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // undef: none; else boolean, any byte but 0 is true
@@ -70,9 +63,8 @@ struct attention_desc {
     // undef: none; else f32, bf16 or f16 that broadcasts to {batch..., heads}.
     tensor_desc sinks = {};
     float fill = -std::numeric_limits<float>::infinity();
-    bool cond_masks = false;   // a true cond masks, instead of a false one
-    bool bias_on_fill = false; // see above
-    causal_boundary causal = causal_boundary::none;
+    bool cond_masks = false;         // a true cond masks, instead of a false one
+    bool bias_on_fill = false;       // see above
     std::optional<float> scale = {}; // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;
     // If all scores of a row are -infinity, for example because all are masked, the row becomes
@@ -142,7 +134,8 @@ public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop.
+    // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop;
+    // little work runs on the calling thread.
     // Throws argument_error for a null address of an operand with elements, and for rules that do
     // not fit; std::bad_alloc; and exceptions of the loop. On argument_error and bad_alloc nothing
     // is written.

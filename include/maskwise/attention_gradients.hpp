@@ -31,9 +31,10 @@ struct attention_gradients_desc {
     attention_desc attention;
     tensor_desc dst_gradient = {}; // f32, bf16 or f16 of dst's shape. undef: dense, of dst's type
 
-    // Gradients of f32, bf16 or f16. undef: dense, of the operand's type. The shapes are those of
-    // the operands, with the dimensions before the last two broadcast as in dst: {batch..., heads,
-    // rows, depth}, {batch..., key heads, keys, depth} and {batch..., key heads, keys, columns}.
+    // Gradients of f32, bf16 or f16. undef: of the operand's type. Without extents: dense. The
+    // shapes are those of the operands, with the dimensions before the last two broadcast as in
+    // dst: {batch..., heads, rows, depth}, {batch..., key heads, keys, depth} and {batch..., key
+    // heads, keys, columns}.
     tensor_desc query_gradient = {}, key_gradient = {}, value_gradient = {};
     // f32 of the operand's shape: sums over its broadcast dimensions. undef: not computed.
     tensor_desc bias_gradient = {}, sinks_gradient = {};

@@ -52,6 +52,10 @@ struct mask_rules {
     // all rows attend to this many first keys, despite causal, window and chunks
     std::vector<std::int64_t> prefixes = {};
     std::vector<std::int64_t> starts = {}, lengths = {}; // start <= key < length
+    // ALiBi: slope * |position - key| is subtracted from each score, after the soft cap. One finite
+    // slope per head of dst's last dimension before the rows, or per sequence and head; empty:
+    // none. Excludes a bias.
+    std::vector<float> slopes = {};
     // Per sequence, ordered by rows and disjoint; empty: no documents. Rows outside all documents
     // are fully masked. With a fill of -infinity, numbers of a document, even NaN, never reach rows
     // of another.
@@ -64,6 +68,12 @@ struct mask_rules {
 // product beyond 64 bits, and a null `mask` unless rows or keys are 0.
 MASKWISE_API void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                              std::int64_t rows, std::int64_t keys, std::byte* mask);
+
+// The same as a bias for the scores of one of `heads` heads: -infinity if masked, else minus slope
+// times distance, or 0 without slopes. Also throws for a `head` outside [0, heads).
+MASKWISE_API void write_bias(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
+                             std::int64_t heads, std::int64_t head, std::int64_t rows,
+                             std::int64_t keys, float* bias);
 
 } // namespace v1
 } // namespace maskwise

@@ -56,14 +56,9 @@ std::string reason_against_old(const attention_operator& op, const runtime& api,
 
 std::string reason_against_depth(const attention_shape& shape, bool is_masked) {
     const std::int64_t depth = std::max(shape.query[3], shape.value[3]);
-    if (is_masked)
-        return depth < 0 || fusion::gains::onnxruntime_masked_attention.holds(depth)
-                   ? ""
-                   : with_number("a depth", depth);
-    if (depth < 0) return "nothing masks, and the depth is not known";
-    return fusion::gains::onnxruntime_attention.holds(depth)
-               ? ""
-               : "nothing masks, at " + with_number("a depth", depth);
+    if (fusion::gains::onnxruntime_attention_with(is_masked).holds(depth)) return "";
+    return (is_masked ? "" : "nothing masks, at ") +
+           (depth < 0 ? "an unknown depth" : with_number("a depth", depth));
 }
 
 // Runs the checks of a call on the shapes that the model states.

@@ -3,9 +3,9 @@
 #include "kernel_context.hpp"
 #include "rotary_positions.hpp"
 
+#include "base/recent_plans.hpp"
 #include "fusion/compiled_block.hpp"
 #include "maskwise/attention.hpp"
-#include "plan/recent_plans.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -25,12 +25,9 @@ bool is_mask(const row_step& step) {
 }
 
 bool attention_pays(const fusion::block& block) {
-    const std::int64_t depth =
-        std::max(depth_of(block.attention->query), depth_of(block.attention->key));
-    const bool is_known = depth > 0;
-    return std::ranges::any_of(block.rows.steps, is_mask)
-               ? !is_known || fusion::gains::onnxruntime_masked_attention.holds(depth)
-               : is_known && fusion::gains::onnxruntime_attention.holds(depth);
+    const bool is_masked = std::ranges::any_of(block.rows.steps, is_mask);
+    return fusion::gains::onnxruntime_attention_with(is_masked).holds(
+        std::max(depth_of(block.attention->query), depth_of(block.attention->key)));
 }
 
 std::int64_t columns_of(const graph::op& soft_max) {
@@ -43,7 +40,6 @@ bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
         chain.soft_max->nan_as_zero || std::ranges::any_of(chain.steps, [](const row_step& step) {
             return std::holds_alternative<row_select>(step);
         });
-    if (columns == graph::unknown_extent) return true;
     return (selects ? fusion::gains::onnxruntime_selecting_rows : fusion::gains::onnxruntime_rows)
         .holds(columns);
 }

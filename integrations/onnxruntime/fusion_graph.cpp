@@ -29,9 +29,9 @@ constexpr known_operator known_operators[] = {
 
 op_kind kind_of(const node& node) {
     const auto* const entry = std::ranges::find(known_operators, node.type, &known_operator::type);
-    const bool fits = !node.type.empty() && entry != std::end(known_operators) &&
-                      node.is_complete() && node.inputs.size() == entry->inputs &&
-                      node.outputs.size() == 1 && !node.has_too_many_dims();
+    const bool fits = entry != std::end(known_operators) && node.is_complete() &&
+                      node.inputs.size() == entry->inputs && node.outputs.size() == 1 &&
+                      !node.has_too_many_dims();
     return fits ? entry->kind : op_kind::other;
 }
 

@@ -37,9 +37,8 @@ saved_steps save(const std::vector<row_step>& steps) {
         if (const auto* with = std::get_if<row_combine>(&step))
             append(saved, name(with->op), 0, with->side);
         else if (const auto* select = std::get_if<row_select>(&step))
-            append(saved, name(select->op), select->cond, select->side);
-        else if (const auto* masks = std::get_if<row_causal_select>(&step))
-            append(saved, causal, 0, masks->side);
+            append(saved, select->cond ? name(select->op) : causal, select->cond.value_or(0),
+                   select->side);
         else
             append(saved, name(std::get<row_change>(step).op), 0, 0);
     }
@@ -47,7 +46,7 @@ saved_steps save(const std::vector<row_step>& steps) {
 }
 
 row_step step_of(const std::string& name, std::size_t cond, std::size_t side) {
-    if (name == causal) return row_causal_select{side};
+    if (name == causal) return causal_select(side);
     const auto names = row_operator_names();
     const auto position = std::ranges::find(names, name);
     OPENVINO_ASSERT(position != names.end(), "Maskwise: no step '", name, "'");

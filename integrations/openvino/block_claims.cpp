@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 
@@ -57,16 +56,15 @@ bool reads_state(const ov::Node& node, int max_depth) {
     return false;
 }
 
-// Rows of query times keys; empty if either is dynamic.
-std::optional<std::int64_t> scores_of(const fusion::attention_chain& attention,
-                                      const ov::OutputVector& inputs) {
+// Rows of query times keys.
+std::int64_t scores_of(const fusion::attention_chain& attention, const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
         const ov::PartialShape& shape = input.get_partial_shape();
         return shape.rank().is_static() ? *(shape.begin() + order.end()[-2]) : ov::Dimension();
     };
     const ov::Dimension rows = rows_of(inputs[0], attention.query.order);
     const ov::Dimension keys = rows_of(inputs[1], attention.key.order);
-    if (rows.is_dynamic() || keys.is_dynamic()) return std::nullopt;
+    if (rows.is_dynamic() || keys.is_dynamic()) return fusion::gains::unknown_size;
     return rows.get_length() * keys.get_length();
 }
 
@@ -90,18 +88,18 @@ bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) 
 
 // If the plugin computes in bf16, attention in f32 is slower unless the mask removes half of it.
 bool may_be_slower_than_bf16(const block_match& match, const accelerate_options& options) {
-    return options.precision == ov::element::dynamic && !is_causal(match.block.rows.steps) &&
+    return options.precision == ov::element::dynamic &&
+           std::ranges::none_of(match.block.rows.steps, is_causal) &&
            match.last->get_output_element_type(0) != ov::element::bf16 &&
            has_bf16_products(native_cpu());
 }
 
 std::string reason_attention_not_faster(const block_match& match,
                                         const accelerate_options& options) {
-    const fusion::gain& gain = fusion::gains::openvino_attention;
     const ov::OutputVector inputs = match.inputs();
     if (reads_state(inputs)) return fused_with_cache;
     if (has_bias_by_head(match, inputs)) return "each head has its own bias";
-    if (!gain.holds(scores_of(*match.block.attention, inputs).value_or(gain.least)))
+    if (!fusion::gains::openvino_attention.holds(scores_of(*match.block.attention, inputs)))
         return "it is small";
     return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }

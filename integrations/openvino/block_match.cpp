@@ -22,7 +22,7 @@ void add_causal_step(block_match& match) {
     for (auto& factor : match.block.attention->factors)
         if (factor.side >= fill) ++factor.side;
     rows.operands.emplace_back();
-    rows.steps.push_back(row_causal_select{fill});
+    rows.steps.push_back(causal_select(fill));
     constexpr std::size_t matrices = 3;
     const value_source number{.number = -std::numeric_limits<float>::infinity()};
     match.sources.insert(match.sources.begin() + static_cast<std::ptrdiff_t>(matrices + fill),

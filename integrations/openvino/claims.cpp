@@ -25,9 +25,6 @@ namespace {
 
 namespace op = ov::op;
 
-// The plugin copies a boolean model input to u8; Maskwise does not. The saving shows unless the
-// result is larger by more than this factor.
-constexpr std::size_t max_dst_per_cond = 16;
 // A condition smaller than the result by this factor costs next to nothing, whichever operator
 // computes it.
 constexpr std::size_t small_cond_factor = 8;
@@ -97,7 +94,8 @@ bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements
     const std::size_t elements = elements_of(select.get_input_partial_shape(0));
     return is_one_of<op::v0::Parameter>(*select.get_input_node_ptr(0)) &&
            fusion::gains::openvino_boolean_input.holds(elements) &&
-           elements >= dst_elements / max_dst_per_cond;
+           fusion::gains::openvino_broadcast_input.holds(dst_elements /
+                                                         std::max<std::size_t>(1, elements));
 }
 
 // Why OpenVINO's own Select is as fast or faster; empty if it is not.

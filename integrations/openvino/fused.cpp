@@ -65,8 +65,8 @@ fused::fused(const ov::OutputVector& inputs, const fusion::block& block, bool sc
 std::vector<bool> fused::cond_flags() const {
     std::vector<bool> flags(get_input_size(), false);
     for (const row_step& step : block_.rows.steps)
-        if (const auto* select = std::get_if<row_select>(&step))
-            flags[first_operand() + select->cond] = true;
+        if (const auto* select = std::get_if<row_select>(&step); select != nullptr && select->cond)
+            flags[first_operand() + *select->cond] = true;
     return flags;
 }
 

@@ -30,12 +30,12 @@ constexpr std::size_t max_depth = 2 * max_row_actions;
 
 // Operators that OpenVINO and ONNX define alike. OpenVINO's name has one capital letter.
 struct named_kind {
-    std::string_view name, onnx;
+    std::string_view name;
     op_kind kind;
 };
 constexpr named_kind elementwise[] = {
-#define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, onnx) {#name, onnx, op_kind::name},
-#define MASKWISE_ROW_UNARY(name, onednn, onnx, ...) {#name, onnx, op_kind::name},
+#define MASKWISE_ROW_BINARY(name, ...) {#name, op_kind::name},
+#define MASKWISE_ROW_UNARY(name, ...) {#name, op_kind::name},
 #include "kernel/rows/operators.inc"
 };
 
@@ -91,7 +91,7 @@ op_kind kind_of(const ov::Node& node) {
     if (ov::is_type<ov::op::v1::Transpose>(&node))
         return order_of(node) ? op_kind::static_transpose : op_kind::other;
     const auto* const entry = std::ranges::find_if(elementwise, [&](const named_kind& candidate) {
-        return !candidate.onnx.empty() && is_named(node.get_type_name(), candidate.name);
+        return is_named(node.get_type_name(), candidate.name);
     });
     return entry == std::end(elementwise) ? op_kind::other : entry->kind;
 }

@@ -94,8 +94,9 @@ def checked(call: AttentionCall) -> AttentionCall:
         changes["attn_mask"] = _mask_of_bias(call)
     if changes:
         call = call.changed(**changes)
-    if call.is_causal and has_rules(call.attn_mask):
-        raise ValueError("a Mask and is_causal=True exclude each other: use Mask.causal() & mask")
+    if call.is_causal and call.attn_mask is not None:
+        hint = ": use Mask.causal() & mask" if has_rules(call.attn_mask) else ""
+        raise ValueError(f"attn_mask and is_causal=True exclude each other{hint}")
     return call
 
 

@@ -92,6 +92,7 @@ class _Rules:
     starts: Numbers = ()
     lengths: Numbers = ()
     documents: tuple[tuple[Document, ...], ...] = ()
+    slopes: tuple[float, ...] = ()
     numbers: ClassVar[NDArray[np.int64]]
 
     def __and__(self, other: _Rules) -> _Rules:
@@ -114,6 +115,7 @@ class _Rules:
             _joined("starts", self.starts, other.starts, max),
             _joined("lengths", self.lengths, other.lengths, min),
             _same("documents", self.documents, other.documents),
+            _same("slopes", self.slopes, other.slopes),
         )
 
     def _require_same_position(self, other: _Rules) -> None:
@@ -128,7 +130,7 @@ class _Rules:
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
-        """Each field as its length, then its numbers."""
+        """Each field as its length, then its numbers; slopes by their bits."""
         listed = [int(self.causal), int(self.from_end), int(self.in_documents), self.first_keys]
         pairs: tuple[Numbers, ...] = (self.window or (), self.chunks or ())
         for field in (*pairs, self.offsets, self.prefixes, self.starts, self.lengths):
@@ -138,7 +140,8 @@ class _Rules:
             listed.append(len(sequence))
             for document in sequence:
                 listed += document
-        return listed
+        bits = np.array(self.slopes, np.float32).view(np.int32)
+        return [*listed, len(bits), *bits.tolist()]
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
@@ -155,9 +158,11 @@ class _Rules:
         documents = tuple(
             tuple(tuple(islice(rest, 4)) for _ in range(next(rest))) for _ in range(next(rest))
         )
+        bits = np.array(field(), np.int32)
+        slopes = tuple(bits.view(np.float32).tolist())
         fields_in_order: Any = (
             *(causal, from_end, in_documents, offsets, window, first_keys, chunks),
-            *(prefixes, starts, lengths, documents),
+            *(prefixes, starts, lengths, documents, slopes),
         )
         return cls(*fields_in_order)
 
@@ -316,6 +321,24 @@ class Mask:
         lists = (rows[:-1], np.diff(rows), keys[:-1], np.diff(keys))
         documents = tuple(zip(*(one.tolist() for one in lists), strict=True))
         return cls._from_rules(from_end=True, in_documents=True, documents=(documents,))
+
+    @classmethod
+    def alibi(cls, slopes: Any) -> Mask:
+        """Subtracts slope * |position - key| from each score; masks no key.
+
+        slopes: one per head, or (sequences, heads). No bias is added beside it.
+        """
+        from maskwise import _others
+
+        array = np.asarray(_others.plain(slopes))
+        if array.ndim not in (1, 2) or array.size == 0 or array.dtype.kind != "f":
+            raise TypeError(
+                f"slopes have shape {array.shape} and dtype {array.dtype}, expected floats of "
+                "shape (heads,) or (sequences, heads)"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"slopes are {_arguments.shown(slopes)}, expected finite numbers")
+        return cls._from_rules(slopes=tuple(array.astype(np.float32).ravel().tolist()))
 
     @classmethod
     def dense(cls, array: Any) -> Mask:

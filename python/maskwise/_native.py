@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maskwise import _core
 from maskwise._call import AttentionCall, has_rules, window_mask
+
+if TYPE_CHECKING:
+    from maskwise._mask import Mask
 
 NONE_OR_ARRAY = {np.ndarray, type(None)}
 
@@ -18,12 +22,21 @@ def has_tensors(call: AttentionCall) -> bool:
     return hasattr(call.query, name) or hasattr(call.key, name) or hasattr(call.value, name)
 
 
+@cache
+def _causal() -> Mask:
+    from maskwise._mask import Mask
+
+    return Mask.causal()
+
+
 def _mask_parts(call: AttentionCall) -> tuple[Any, Any, Any]:
-    """The mask's array, rules and maps, with the window."""
+    """The mask's array, rules and maps, with the window and is_causal."""
     mask = call.attn_mask
+    rules = [_causal()] if call.is_causal else []
     if call.window is not None:
-        window = window_mask(call.window)
-        mask = mask & window if has_rules(mask) else window._beside(mask)
+        rules.append(window_mask(call.window))
+    for rule in rules:
+        mask = mask & rule if has_rules(mask) else rule._beside(mask)
     if has_rules(mask):
         return mask._array, mask._rules.native, mask._maps
     return mask, None, None

@@ -12,10 +12,9 @@ from maskwise import _torch_version  # noqa: F401  # refuses an older torch befo
 # isort: split
 import torch
 
-from maskwise import _torch_op
 from maskwise._call import AttentionCall, has_rules, mask_array
 from maskwise._native import run_native, run_native_gradients
-from maskwise._torch_op import TENSORS
+from maskwise._torch_reference import TENSORS, gradients_of, has_unlike_heads
 from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
 
 
@@ -29,7 +28,7 @@ def can_run(call: AttentionCall) -> bool:
             one is None or (torch.is_tensor(one) and is_plain(one) and is_readable(one.detach()))
             for one in operands
         )
-        and not _torch_op.has_unlike_heads(call)
+        and not has_unlike_heads(call)
     )
 
 
@@ -69,5 +68,5 @@ class _Attention(torch.autograd.Function):
             return run_native_gradients(call, outputs, wanted["attn_mask"], wanted["sinks"])
 
         of_tensors = dict(zip(TENSORS, operands, strict=True))
-        gradients = _torch_op.gradients_of(call, of_tensors, wanted, gradient, compute)
+        gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
         return (None, *(gradients.get(name) for name in TENSORS))

@@ -65,7 +65,10 @@ def _mask_with(rule_numbers: Any) -> Mask:
 
 @torch.library.custom_op("maskwise::kept_by_rules", mutates_args=(), device_types="cpu")
 def _written_rules(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
-    return torch.from_numpy(_mask_with(mask_rules.numpy()).to_dense(rows, keys, sequences))
+    mask = _mask_with(mask_rules.numpy())
+    if mask._rules.slopes:
+        raise NotImplementedError("slopes in vmap, or in gradients of gradients of a torch graph")
+    return torch.from_numpy(mask.to_dense(rows, keys, sequences))
 
 
 @_written_rules.register_fake
@@ -130,6 +133,14 @@ def written(
 ) -> torch.Tensor | None:
     """Rules and their array as one array. The first leading dimension is the sequence."""
     sequences = leading[0] if leading else 1
+    if rules._rules.slopes:
+        heads = leading[-1] if leading else 1
+        biases = torch.from_numpy(rules._rules.native.biases(sequences, heads, *extents))
+        if len(leading) < 2:  # a head is a sequence, too
+            biases = biases.diagonal().movedim(-1, 0).reshape(*leading, *extents)
+        else:
+            biases = biases.reshape(sequences, *(1,) * (len(leading) - 2), heads, *extents)
+        return restricted(biases, array)
     kept = rules._without_array().to_dense(*extents, sequences)
     outer = (sequences, *(1,) * (len(leading) - 1)) if leading else ()
     return restricted(array, torch.from_numpy(kept.reshape(*outer, *extents)))

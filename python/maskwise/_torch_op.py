@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from maskwise import _torch_version  # refuses an older torch, before imports that it lacks
 
@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from maskwise import _others
+from maskwise import _torch_gradients
 from maskwise._call import (
     OPERATOR_FIELDS,
     AttentionCall,
@@ -27,28 +26,20 @@ from maskwise._call import (
     window_mask,
     with_arrays,
 )
-from maskwise._mask import Mask
 from maskwise._native import run_native, run_native_gradients
-from maskwise._torch_masks import (
-    Elements,
-    kept_keys,
-    kept_places,
-    mask_of,
-    restricted,
-    with_array,
-    written,
+from maskwise._torch_masks import Elements, mask_of, with_array
+from maskwise._torch_reference import (
+    TENSORS,
+    gradients_of,
+    kept_by_rules,
+    own_dimensions,
+    reference,
+    result_shape,
+    tensor_of,
+    with_window,
+    without_rules,
 )
-from maskwise._torch_tensors import (
-    as_tensor,
-    is_followed,
-    is_symbol,
-    is_traced,
-    refuse_traced,
-    want_gradients,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from maskwise._torch_tensors import is_followed, want_gradients
 
 TYPES = {  # torch's names for annotations
     "Array": "Tensor",
@@ -57,8 +48,6 @@ TYPES = {  # torch's names for annotations
     "float | None": "float?",
     "Window | None": "int[]?",
 }
-# Operands that vmap maps and that have gradients, with their number of non-broadcast dimensions.
-TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
 SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields whose elements are read first
 
 
@@ -70,17 +59,6 @@ def _schema(result: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()
         has_default = name in default and not last
         arguments.append(f"{kind} {name}" + (f"={default[name]}" if has_default else ""))
     return f"({', '.join((*arguments, *last))}) -> {result}"
-
-
-def own_dimensions(call: AttentionCall) -> int:
-    """Dimensions of query, key and value that do not broadcast."""
-    return 3 if call.enable_gqa and call.query.ndim > 2 else 2
-
-
-def result_shape(call: AttentionCall) -> tuple[int, ...]:
-    count = own_dimensions(call)
-    leading = torch.broadcast_shapes(*(one.shape[:-count] for one in call[:3]))
-    return (*leading, *call.query.shape[-count:-1], call.value.shape[-1])
 
 
 def empty_result(call: AttentionCall) -> torch.Tensor:
@@ -216,48 +194,6 @@ def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
     return None if tensor is None else tensor.detach()
 
 
-def _kept_by_rules(call: AttentionCall) -> torch.Tensor:
-    """The first leading dimension is the sequence."""
-    leading, extents = result_shape(call)[:-2], (call.query.shape[-2], call.key.shape[-2])
-    kept = torch.ops.maskwise.kept_by_rules(call.mask_rules, leading[0] if leading else 1, *extents)
-    return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
-
-
-def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
-    """Attention in torch's operators, which have gradients: SDPA, or single operators for options
-    that SDPA lacks."""
-    count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
-    q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
-    kept = kept_places(q, k, call.is_causal, call.window, call.offset)
-    mask = restricted(call.attn_mask, kept)
-    if call.mask_rules is not None:
-        mask = restricted(mask, _kept_by_rules(call))
-    if call.key_mask is not None:
-        mask = restricted(mask, kept_keys(call.key_mask, k.shape[-2])[:, None, None])
-    if (ids := call.document_ids) is not None:
-        mask = restricted(mask, ids[:, None, :, None] == ids[:, None, None])
-    scale, enable_gqa, soft_cap, sinks = call.scale, call.enable_gqa, call.soft_cap, call.sinks
-    if not soft_cap and sinks is None and (mask is None or mask.dtype in (torch.bool, q.dtype)):
-        return scaled_dot_product_attention(
-            q, k, v, mask, dropout_p, scale=scale, enable_gqa=enable_gqa
-        )
-    if enable_gqa:
-        k, v = (one.repeat_interleave(q.shape[-3] // one.shape[-3], dim=-3) for one in (k, v))
-    scores = (
-        q.float() @ k.float().transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    )
-    scores = soft_cap * torch.tanh(scores / soft_cap) if soft_cap else scores
-    if mask is not None:
-        is_kept = mask.dtype == torch.bool
-        scores = scores.masked_fill(~mask, -torch.inf) if is_kept else scores + mask
-    if sinks is not None:
-        column = sinks.float()[..., None, None].expand(*scores.shape[:-1], 1)
-        scores = torch.cat([scores, column], dim=-1)
-    weights = torch.ops.aten._safe_softmax(scores, -1)
-    weights = dropout(weights if sinks is None else weights[..., :-1], dropout_p)
-    return weights.to(v.dtype) @ v
-
-
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     is_tensor = [torch.is_tensor(one) for one in inputs]
     ctx.is_tensor = is_tensor
@@ -287,43 +223,6 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
     of_tensors = {name: getattr(call, name) for name in TENSORS}
     gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
     return tuple(gradients.get(name) for name in itertools.islice(OPERATOR_FIELDS, len(operands)))
-
-
-def gradients_of(
-    call: AttentionCall,
-    operands: dict[str, torch.Tensor],
-    wanted: dict[str, bool],
-    gradient: torch.Tensor,
-    compute: Callable[[], tuple[torch.Tensor, ...]],
-) -> dict[str, torch.Tensor]:
-    """The needed gradients, in the operands' shapes and types. compute() returns all gradients from
-    the engine. torch computes gradients of gradients."""
-    if torch.is_grad_enabled() or has_unlike_heads(call):
-        return gradients_by_torch(call, wanted, gradient)
-    return {
-        name: one.sum_to_size(operand.shape).to(operand.dtype)
-        for one, (name, operand) in zip(compute(), operands.items(), strict=True)
-        if wanted[name]
-    }
-
-
-def has_unlike_heads(call: AttentionCall) -> bool:
-    """Whether heads of key and value are grouped differently, which the core's gradients lack."""
-    return own_dimensions(call) == 3 and call.key.shape[-3] != call.value.shape[-3]
-
-
-def gradients_by_torch(
-    call: AttentionCall, wanted: dict[str, bool], gradient: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    names = [name for name, wants in wanted.items() if wants]
-    create_graph = torch.is_grad_enabled()
-    call = _without_rules(call) if has_rules(call.attn_mask) else call
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-        sources = [getattr(call, name) for name in names]
-        gradients = torch.autograd.grad(
-            reference(call), sources, gradient, create_graph=create_graph
-        )
-    return dict(zip(names, gradients, strict=True))
 
 
 attention_with_statistics.register_autograd(_backward, setup_context=_keep)
@@ -367,7 +266,7 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
             value if dim is None else value.select(dim, 0)
             for value, dim in zip(call, in_dims, strict=False)
         ]
-        call = call.changed(attn_mask=_kept_by_rules(AttentionCall(*one)), mask_rules=None)
+        call = call.changed(attn_mask=kept_by_rules(AttentionCall(*one)), mask_rules=None)
     if any(getattr(call, name) is not None for name in SMALL):
         raise NotImplementedError(
             "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids, and no "
@@ -402,7 +301,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
     asks_more = call.out is not None or call.return_statistics or call.explains
     if torch.compiler.is_dynamo_compiling() and (asks_more or _is_unread(call.attn_mask)):
         return _between_graphs(call)
-    call = with_arrays(call, _as_tensor)
+    call = with_arrays(call, tensor_of)
     if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
         with torch.autocast("cpu", enabled=False):
             return _run_again(with_arrays(call, _autocast))
@@ -416,13 +315,11 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
         call = call.changed(query=q, key=k, value=v)
     if has_rules(call.attn_mask):
-        from maskwise import _torch_gradients
-
         if _torch_gradients.can_run(call):
             result = _torch_gradients.run(call.changed(is_packed=False))
             return result.swapaxes(0, 1) if call.is_packed else result
         is_graph = torch.compiler.is_compiling()
-        call = _with_rule_numbers(call) if is_graph else _without_rules(call)
+        call = _with_rule_numbers(call) if is_graph else without_rules(call)
     if call.window is not None:
         bounds: Any = call.window
         if not torch.compiler.is_compiling():
@@ -444,26 +341,11 @@ def _is_unread(mask: Any) -> bool:
 
 
 def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
-    mask = _with_window(call)
+    mask = with_window(call)
     rules = mask._rules
     numbers = np.array(rules.listed(), np.int64) if _is_strict_export() else rules.numbers
     numbers = torch.from_numpy(numbers)
     return call.changed(attn_mask=mask._array, mask_rules=numbers, window=None)
-
-
-def _with_window(call: AttentionCall) -> Mask:
-    mask: Mask = call.attn_mask
-    return mask if call.window is None else mask & window_mask(call.window)
-
-
-def _without_rules(call: AttentionCall) -> AttentionCall:
-    """The rules as an array, which the operator takes."""
-    if is_traced() or any(map(is_symbol, call[:3])):
-        refuse_traced(*call[:3])
-    leading = () if call.is_packed else result_shape(call)[:-2]
-    extents, rules = (call.query.shape[-2], call.key.shape[-2]), _with_window(call)
-    mask = written(rules, _as_tensor(rules._array), extents, leading)
-    return call.changed(attn_mask=mask, window=None)
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
@@ -476,12 +358,6 @@ def _call_or_compute(call: AttentionCall) -> torch.Tensor:
 
 def _run_again(call: AttentionCall) -> Any:
     return run_as_torch_op(call) if is_followed(call) else run_native(call)
-
-
-def _as_tensor(value: Any) -> Any:
-    if value is None or torch.is_tensor(value) or is_symbol(value):
-        return value
-    return as_tensor(np.array(_others.unlisted(value)))
 
 
 @torch.compiler.disable(

@@ -5,7 +5,7 @@
 Operands are torch tensors (batch, rows, heads, depth), or (rows, heads, depth) if sequences are
 packed; keys and values may have fewer heads. The last row is aligned with the last key, also for
 `window_size` (left, right), where -1 is no bound. `s_aux` is a sink per head. float32 is supported,
-too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. ALiBi, dropout and rotary
+too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout and rotary
 embeddings raise NotImplementedError.
 
     maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
@@ -52,10 +52,11 @@ def _refuse(function: str, **options: Any) -> None:
         raise NotImplementedError(f"maskwise's {function} has no {' and no '.join(asked)}")
 
 
-def _rules(causal: bool, window_size: tuple[int, int], **position: Any) -> Mask:
+def _rules(causal: bool, window_size: tuple[int, int], slopes: Any, **position: Any) -> Mask:
     require_sides("window_size", window_size)
     mask = Mask._from_rules(causal=bool(causal), **position)
-    return mask if tuple(window_size) == (-1, -1) else mask & Mask.window(*window_size)
+    mask = mask if tuple(window_size) == (-1, -1) else mask & Mask.window(*window_size)
+    return mask if slopes is None else mask & Mask.alibi(slopes)
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
@@ -118,8 +119,8 @@ def flash_attn_func(
     s_aux: torch.Tensor | None = None,
 ) -> Any:
     """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
-    _refuse("flash_attn_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
-    rules = _rules(causal, window_size, from_end=True)
+    _refuse("flash_attn_func", dropout_p=dropout_p)
+    rules = _rules(causal, window_size, alibi_slopes, from_end=True)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
     call = AttentionCall(q, k, v, rules, **options)
     if not return_attn_probs:
@@ -152,7 +153,7 @@ def flash_attn_varlen_func(
     """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
     heads, depth), and cu_seqlens_k counts the keys in them.
     """
-    _refuse("flash_attn_varlen_func", dropout_p=dropout_p, alibi_slopes=alibi_slopes)
+    _refuse("flash_attn_varlen_func", dropout_p=dropout_p)
     if block_table is not None:
         counts = cu_seqlens_k.diff()
         for blocks in (k, v):
@@ -164,11 +165,20 @@ def flash_attn_varlen_func(
     window = (window_size[0], window_size[1])
     options = {"scale": softmax_scale, "soft_cap": softcap, "window": window, "sinks": s_aux}
     call = packed_call((q, k, v), cu_seqlens_q, cu_seqlens_k, bool(causal), **options)
+    if alibi_slopes is not None:
+        call = call.changed(attn_mask=call.attn_mask & Mask.alibi(_shared(alibi_slopes)))
     if not return_attn_probs:
         return run(call)
     result, sums = _result_and_sums(call)
     is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
     return result, _sums_of_parts(sums, is_empty, s_aux), None
+
+
+def _shared(slopes: torch.Tensor) -> torch.Tensor:
+    """Slopes per head of packed sequences, which are one sequence of documents."""
+    if slopes.ndim == 2 and (slopes != slopes[:1]).any():
+        raise NotImplementedError("maskwise's flash_attn_varlen_func has no slopes per sequence")
+    return slopes[0] if slopes.ndim == 2 else slopes
 
 
 def _empty_packed_rows(
@@ -285,8 +295,7 @@ def flash_attn_with_kvcache(
     First writes k and v, the new keys and values, into the cache after each sequence's
     cache_seqlens.
     """
-    refused = {"rotary_cos": rotary_cos, "rotary_sin": rotary_sin, "alibi_slopes": alibi_slopes}
-    _refuse("flash_attn_with_kvcache", **refused)
+    _refuse("flash_attn_with_kvcache", rotary_cos=rotary_cos, rotary_sin=rotary_sin)
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
         raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected as many keys")
@@ -307,7 +316,7 @@ def flash_attn_with_kvcache(
         caches = [_read(one, lengths, block_table, cache_batch_idx) for one in (k_cache, v_cache)]
         options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
         call = AttentionCall(q, caches[0], caches[1], **options)
-        position = (lengths, cache_leftpad, causal, window_size)
+        position = (lengths, cache_leftpad, causal, window_size, alibi_slopes)
         return _attend_lengths(call, *position, return_softmax_lse)
 
 
@@ -331,12 +340,13 @@ def _attend_lengths(
     leftpad: torch.Tensor | None,
     causal: bool,
     window: tuple[int, int],
+    slopes: torch.Tensor | None,
     with_sums: bool,
 ) -> Any:
     """The mask for keys padded on the right."""
     rows = call.query.shape[1]
     offsets = lengths - rows
-    rules = _rules(causal, window, offsets=tuple(offsets.tolist()))
+    rules = _rules(causal, window, slopes, offsets=tuple(offsets.tolist()))
     rules &= Mask.lengths(lengths) if len(lengths) else Mask()
     if leftpad is not None:
         rules &= Mask.starts(leftpad)

@@ -23,7 +23,7 @@ Models for which transformers does not allow "sdpa" ("maskwise") or "flash_atten
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
 
@@ -47,7 +47,8 @@ from transformers.utils import logging  # noqa: E402
 from maskwise import Mask  # noqa: E402
 from maskwise._attention import run  # noqa: E402
 from maskwise._call import AttentionCall  # noqa: E402
-from maskwise._torch_op import call_operator, reference  # noqa: E402
+from maskwise._torch_op import call_operator  # noqa: E402
+from maskwise._torch_reference import reference  # noqa: E402
 from maskwise._torch_tensors import DTYPES, as_tensor, want_gradients  # noqa: E402
 from maskwise._transformers_flash import flash_mask, packed_ends, padded_mask, traced_documents  # noqa: E402
 from maskwise._transformers_mask import GraphRules, LazyMask, is_traced, mask  # noqa: E402
@@ -66,36 +67,56 @@ NOT_SDPAS = ("output_attentions", "softcap", "s_aux", "position_bias")
 log = logging.get_logger(__name__)
 
 
-def _is_maskwises(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
-    q, k, _ = tensors
+class LayerCall(NamedTuple):
+    """What a layer passes to its attention."""
+
+    module: Any
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    mask: torch.Tensor | None
+    dropout: float
+    scaling: float | None
+    is_causal: bool  # applies if there is no mask
+    packed: Packed | None
+    others: dict[str, Any]
+
+    def is_small(self) -> bool:
+        gradients = want_gradients((self.q, self.k, self.v))
+        return is_small(self.q.numel(), self.k.shape[2], self.q.dtype, gradients)
+
+    def options(self) -> dict[str, Any]:
+        """Arguments under attention's names."""
+        sinks = self.others.get("s_aux")
+        sinks = None if sinks is None else sinks.reshape(-1).to(self.q.dtype)
+        cap = float(self.others.get("softcap") or 0) or None
+        return {"scale": self.scaling, "enable_gqa": True, "soft_cap": cap, "sinks": sinks}
+
+
+def _is_maskwises(call: LayerCall) -> bool:
     return (
-        not is_traced(*tensors)  # before reading sizes, which would add guards
-        and dropout == 0
-        and not is_small(q.numel(), k.shape[2], q.dtype, want_gradients(tensors))
-        and _can_be_maskwises(tensors)
+        not is_traced(call.q, call.k, call.v)  # before reading sizes, which would add guards
+        and not call.is_small()
+        and _can_be_maskwises(call)
     )
 
 
-def _is_maskwises_in_graph(tensors: tuple[torch.Tensor, ...], dropout: float) -> bool:
+def _is_maskwises_in_graph(call: LayerCall) -> bool:
     """Reads no unknown sizes, because they would add guards. ONNX does not have the operator."""
-    q, k, _ = tensors
     return (
         torch.compiler.is_compiling()
         and not torch.onnx.is_in_onnx_export()
-        and dropout == 0
-        and _can_be_maskwises(tensors)
-        and not statically_known_true(
-            is_small(q.numel(), k.shape[2], q.dtype, want_gradients(tensors))
-        )
+        and _can_be_maskwises(call)
+        and not statically_known_true(call.is_small())
     )
 
 
-def _can_be_maskwises(tensors: tuple[torch.Tensor, ...]) -> bool:
-    q, k, v = tensors
+def _can_be_maskwises(call: LayerCall) -> bool:
     return (
-        q.dtype in DTYPES
-        and q.dtype == k.dtype == v.dtype
-        and all(one.device.type == "cpu" for one in tensors)
+        call.dropout == 0
+        and call.q.dtype in DTYPES
+        and call.q.dtype == call.k.dtype == call.v.dtype
+        and all(one.device.type == "cpu" for one in (call.q, call.k, call.v))
     )
 
 
@@ -114,7 +135,9 @@ def attention(
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = packed_of(others, query, causal and attention_mask is None)
     tensors = (query, key, value)
-    return _attention(module, tensors, attention_mask, dropout, scaling, causal, packed, others)
+    return _attention(
+        LayerCall(module, *tensors, attention_mask, dropout, scaling, causal, packed, others)
+    )
 
 
 def flash_attention(
@@ -150,76 +173,50 @@ def flash_attention(
         documents = traced_documents(others, query, key) if attention_mask is None else None
         attention_mask = padded_mask(attention_mask, shape, causal, sliding_window, documents)
     tensors = (query, key, value)
-    return _attention(module, tensors, attention_mask, dropout, scaling, causal, packed, others)
+    return _attention(
+        LayerCall(module, *tensors, attention_mask, dropout, scaling, causal, packed, others)
+    )
 
 
-def _attention(
-    module: Any,
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    dropout: float,
-    scaling: float | None,
-    causal: bool,
-    packed: Packed | None,
-    others: dict[str, Any],
-) -> tuple[torch.Tensor, None]:
-    """causal applies if there is no mask."""
-    if others.get("output_attentions"):
+def _attention(call: LayerCall) -> tuple[torch.Tensor, None]:
+    if call.others.get("output_attentions"):
         log.warning_once("attn_implementation='maskwise' returns no attention weights: use 'eager'")
-    if _is_maskwises_in_graph(tensors, dropout):
-        return _in_graph(tensors, mask, scaling, causal, packed, others), None
-    if not _is_maskwises(tensors, dropout):
-        out = _by_torch(module, tensors, mask, dropout, scaling, causal, packed, others)
-        return out, None
-    q, k, v = tensors
-    rules = _mask_of_call(tensors, mask, causal, packed)
+    if _is_maskwises_in_graph(call):
+        return _in_graph(call), None
+    if not _is_maskwises(call):
+        return _by_torch(call), None
+    rules = _mask_of_call(call)
     array: Any = rules._array
-    if (bias := others.get("position_bias")) is not None:
+    if (bias := call.others.get("position_bias")) is not None:
         rules = _with_bias(rules, bias)
     elif torch.is_tensor(array) and array.dtype != torch.bool:
-        rules = rules._beside(array.to(q.dtype))
-    options = {"scale": scaling, "enable_gqa": True, **_options(others, q)}
-    out = run(AttentionCall(q, k, v, rules, **options))
+        rules = rules._beside(array.to(call.q.dtype))
+    out = run(AttentionCall(call.q, call.k, call.v, rules, **call.options()))
     return out.transpose(1, 2).contiguous(), None
 
 
-def _options(others: dict[str, Any], query: torch.Tensor) -> dict[str, Any]:
-    """A layer's arguments under attention's names."""
-    sinks = others.get("s_aux")
-    sinks = None if sinks is None else sinks.reshape(-1).to(query.dtype)
-    return {"soft_cap": float(others.get("softcap") or 0) or None, "sinks": sinks}
-
-
-def _in_graph(
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    scaling: float | None,
-    causal: bool,
-    packed: Packed | None,
-    others: dict[str, Any],
-) -> torch.Tensor:
+def _in_graph(call: LayerCall) -> torch.Tensor:
     """Attention by the operator that compiled and exported models contain."""
-    q, k, v = tensors
-    rules = getattr(mask, "_maskwise_rules", None)
-    array = _with_documents(mask if rules is None else None, packed, q, k)
+    q, k, v = call.q, call.k, call.v
+    rules = getattr(call.mask, "_maskwise_rules", None)
+    array = _with_documents(call, call.mask if rules is None else None)
     if rules is None:
-        rules = GraphRules(causal and array is None and q.shape[2] > 1)
+        rules = GraphRules(call.is_causal and array is None and q.shape[2] > 1)
     if array is not None:
         array = array[..., : k.shape[2]]
         array = array if array.dtype == torch.bool else array.to(q.dtype)
-    if (bias := others.get("position_bias")) is not None:
+    if (bias := call.others.get("position_bias")) is not None:
         array = _joined(array, bias)
     if array is not None:
         rules = rules.beside_array()
-    options = {"scale": scaling, "enable_gqa": True, **_options(others, q), **rules._asdict()}
+    options = {**call.options(), **rules._asdict()}
     return call_operator(AttentionCall(q, k, v, array, **options)).transpose(1, 2).contiguous()
 
 
-def _with_documents(
-    mask: torch.Tensor | None, packed: Packed | None, q: torch.Tensor, k: torch.Tensor
-) -> torch.Tensor | None:
+def _with_documents(call: LayerCall, mask: torch.Tensor | None) -> torch.Tensor | None:
     """Combines the mask, as an array, with the documents."""
-    return mask if packed is None else packed.joined(mask, q.shape[2], k.shape[2])
+    rows, keys = call.q.shape[2], call.k.shape[2]
+    return mask if call.packed is None else call.packed.joined(mask, rows, keys)
 
 
 def _with_bias(mask: Mask, bias: torch.Tensor) -> Mask:
@@ -238,61 +235,45 @@ def _joined(mask: torch.Tensor | None, bias: torch.Tensor) -> torch.Tensor:
     return mask.to(bias.dtype) + bias
 
 
-def _mask_of_call(
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    causal: bool,
-    packed: Packed | None,
-) -> Mask:
-    query, key, _ = tensors
-    rules = _rules_of_call(query, key, mask, causal)
-    array = mask if rules is None else None
-    if packed is not None:
-        rules, array = rules_and_array(packed, mask, rules)
+def _mask_of_call(call: LayerCall) -> Mask:
+    rules = _rules_of_call(call)
+    array = call.mask if rules is None else None
+    if call.packed is not None:
+        rules, array = rules_and_array(call.packed, call.mask, rules)
     if array is None:
         return rules or Mask()
     array = array.dense() if isinstance(array, LazyMask) else array
     # Before transformers 5 the mask may include keys of an unused cache.
-    return (rules or Mask())._beside(array[..., : key.shape[2]])
+    return (rules or Mask())._beside(array[..., : call.k.shape[2]])
 
 
-def _rules_of_call(
-    query: torch.Tensor, key: torch.Tensor, attention_mask: torch.Tensor | None, causal: bool
-) -> Mask | None:
+def _rules_of_call(call: LayerCall) -> Mask | None:
     """The mask's rules; None if the mask is an array."""
-    if isinstance(attention_mask, LazyMask):
-        shape = (query.shape[0], 1, query.shape[2], key.shape[2])
-        return attention_mask.unchanged_rules() if attention_mask.shape == shape else None
-    if attention_mask is not None:
+    if isinstance(call.mask, LazyMask):
+        shape = (call.q.shape[0], 1, call.q.shape[2], call.k.shape[2])
+        return call.mask.unchanged_rules() if call.mask.shape == shape else None
+    if call.mask is not None:
         return None
     # As with SDPA, keys after the rows are unused entries of a static cache.
-    return Mask.causal() if causal and query.shape[2] > 1 else Mask()
+    return Mask.causal() if call.is_causal and call.q.shape[2] > 1 else Mask()
 
 
-def _by_torch(
-    module: Any,
-    tensors: tuple[torch.Tensor, ...],
-    mask: torch.Tensor | None,
-    dropout: float,
-    scaling: float | None,
-    causal: bool,
-    packed: Packed | None,
-    others: dict[str, Any],
-) -> torch.Tensor:
+def _by_torch(call: LayerCall) -> torch.Tensor:
     """Computes the same function as Maskwise, with dropout."""
-    q, k, v = tensors
-    mask = _with_documents(mask.dense() if isinstance(mask, LazyMask) else mask, packed, q, k)
-    causal = q.shape[2] > 1 and mask is None and causal
+    tensors, others = (call.q, call.k, call.v), call.others
+    mask = call.mask.dense() if isinstance(call.mask, LazyMask) else call.mask
+    mask = _with_documents(call, mask)
+    causal = call.q.shape[2] > 1 and mask is None and call.is_causal
     cap, sinks, bias = (others.get(name) for name in ("softcap", "s_aux", "position_bias"))
     if not cap and sinks is None and bias is None:
         options = {name: value for name, value in others.items() if name not in NOT_SDPAS}
-        out, _ = sdpa_attention_forward(module, q, k, v, mask, dropout, scaling, causal, **options)
-        return out
+        arguments = (mask, call.dropout, call.scaling, causal)
+        return sdpa_attention_forward(call.module, *tensors, *arguments, **options)[0]
     if bias is not None:
         mask = _joined(mask, bias)
-    options = {"scale": scaling, "enable_gqa": q.shape[1] != k.shape[1]}
+    options = {"scale": call.scaling, "enable_gqa": call.q.shape[1] != call.k.shape[1]}
     options |= {"soft_cap": cap, "sinks": sinks}
-    out = reference(AttentionCall(q, k, v, mask, causal, **options), dropout)
+    out = reference(AttentionCall(*tensors, mask, causal, **options), call.dropout)
     return out.transpose(1, 2).contiguous()
 
 

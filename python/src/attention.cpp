@@ -1,7 +1,7 @@
 #include "entries.hpp"
 
+#include "call_key.hpp"
 #include "output.hpp"
-#include "plan_memory.hpp"
 #include "torch_threads.hpp"
 
 #include <maskwise/attention_gradients.hpp>
@@ -36,7 +36,6 @@ void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::
 }
 
 void check_mask_type(const attention_call& call, data_type type) {
-    if (call.is_causal) throw nb::value_error("attn_mask and is_causal=True exclude each other");
     const data_type mask = type_in(call.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
     const char* const hint = is_on_torch(call) ? ": .bool() keeps nonzero elements"
@@ -105,7 +104,6 @@ attention_desc describe_inputs(const attention_call& call) {
     desc.query = describe(call.q, type);
     desc.key = describe(call.k, type);
     desc.value = describe(call.v, type);
-    desc.causal = call.is_causal ? causal_boundary::top_left : causal_boundary::none;
     if (call.scale) desc.scale = static_cast<float>(*call.scale);
     desc.soft_cap = static_cast<float>(call.soft_cap);
     desc.grouped_queries = call.enable_gqa;
@@ -177,7 +175,6 @@ call_key key_of(const attention_call& call) {
     key.push(static_cast<npy_intp>(type_in(call.q)));
     key.push(static_cast<npy_intp>(call.mask.is_none() ? data_type::undef : type_in(call.mask)));
     key.push(static_cast<npy_intp>(call.sinks.is_none() ? data_type::undef : type_in(call.sinks)));
-    key.push(call.is_causal ? 1 : 0);
     key.push(call.enable_gqa ? 1 : 0);
     key.push(call.returns_statistics ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.soft_cap));
@@ -189,7 +186,7 @@ call_key key_of(const attention_call& call) {
 }
 
 attention_plan find_plan(const attention_call& call) {
-    static plan_memory<attention_plan> recent;
+    static recent_calls<attention_plan> recent;
     return recent.find(key_of(call), [&] { return compile_for(call); });
 }
 
@@ -215,7 +212,7 @@ attention_gradients_plan compile_gradients(const gradients_call& gradients) {
 }
 
 attention_gradients_plan find_gradients_plan(const gradients_call& gradients) {
-    static plan_memory<attention_gradients_plan> recent;
+    static recent_calls<attention_gradients_plan> recent;
     call_key key = key_of(gradients.attention);
     key.push(gradients.wants_mask ? 1 : 0);
     key.push(gradients.wants_sinks ? 1 : 0);
@@ -272,14 +269,6 @@ attention_operands inputs_of(const attention_call& call) {
     return operands;
 }
 
-// Torch's threads spin, so they pay for less work than oneTBB's.
-bool is_worth_threads(const attention_call& call) {
-    constexpr double least_products = 1 << 16;
-    const double keys =
-        static_cast<double>(PyArray_DIM(as_array(call.k), PyArray_NDIM(as_array(call.k)) - 2));
-    return 2 * keys * static_cast<double>(PyArray_SIZE(as_array(call.q))) >= least_products;
-}
-
 template <class Plan, class Operands>
 void execute(const Plan& plan, const Operands& operands, bool on_torch) {
     const auto loop = on_torch ? torch_loop() : std::nullopt;
@@ -307,7 +296,7 @@ nb::tuple attention(const attention_call& call) {
     }
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
+        execute(plan, operands, is_on_torch(call));
     }
     return nb::make_tuple(dst.owner, statistics.owner);
 }
@@ -331,7 +320,7 @@ nb::tuple attention_gradients(const gradients_call& gradients) {
     operands.attention.statistics = data_of(gradients.statistics);
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call) && is_worth_threads(call));
+        execute(plan, operands, is_on_torch(call));
     }
     return nb::make_tuple(results[0].owner, results[1].owner, results[2].owner, results[3].owner,
                           results[4].owner);

@@ -35,7 +35,6 @@ struct attention_call {
     // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. If it
     // is not none, attention runs on torch's threads, if it finds them.
     nb::handle torch_empty;
-    bool is_causal = false;
     std::optional<double> scale;
     double soft_cap = 0;
     bool enable_gqa = false;

@@ -18,7 +18,8 @@ using four = std::array<std::int64_t, 4>;
 mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers offsets,
                       const std::optional<pair>& window, std::int64_t first_keys,
                       const std::optional<pair>& chunks, numbers prefixes, numbers starts,
-                      numbers lengths, const std::vector<std::vector<four>>& documents) {
+                      numbers lengths, const std::vector<std::vector<four>>& documents,
+                      std::vector<float> slopes) {
     mask_rules rules{.offsets = std::move(offsets),
                      .from_end = from_end,
                      .in_documents = in_documents,
@@ -28,6 +29,7 @@ mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers off
     rules.prefixes = std::move(prefixes);
     rules.starts = std::move(starts);
     rules.lengths = std::move(lengths);
+    rules.slopes = std::move(slopes);
     for (const auto& list : documents) {
         auto& sequence = rules.documents.emplace_back();
         for (const auto& [first_row, rows, first_key, keys] : list)
@@ -46,6 +48,17 @@ nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t
     return array;
 }
 
+nb::object biases(const mask_rules& rules, std::int64_t sequences, std::int64_t heads,
+                  std::int64_t rows, std::int64_t keys) {
+    npy_intp extents[] = {sequences, heads, rows, keys};
+    nb::object array = new_reference(PyArray_SimpleNew(4, extents, NPY_FLOAT32));
+    auto* next = static_cast<float*>(PyArray_DATA(as_array(array)));
+    for (std::int64_t i = 0; i < sequences; ++i)
+        for (std::int64_t head = 0; head < heads; ++head, next += rows * keys)
+            write_bias(rules, sequences, i, heads, head, rows, keys, next);
+    return array;
+}
+
 } // namespace
 
 void add_mask(nb::module_& module) {
@@ -53,8 +66,9 @@ void add_mask(nb::module_& module) {
         .def(nb::new_(&make_rules), nb::arg("causal"), nb::arg("from_end"), nb::arg("in_documents"),
              nb::arg("offsets"), nb::arg("window").none(), nb::arg("first_keys"),
              nb::arg("chunks").none(), nb::arg("prefixes"), nb::arg("starts"), nb::arg("lengths"),
-             nb::arg("documents"))
-        .def("written", &written);
+             nb::arg("documents"), nb::arg("slopes"))
+        .def("written", &written)
+        .def("biases", &biases);
     nb::class_<mask_maps>(module, "Maps").def(nb::init<>());
 }
 

@@ -190,7 +190,6 @@ attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle
             .rules = rules,
             .maps = maps,
             .torch_empty = torch_empty,
-            .is_causal = MASKWISE_ATTRIBUTE(bool, call, "is_causal"),
             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),

@@ -1,7 +1,7 @@
 #include "entries.hpp"
 
+#include "call_key.hpp"
 #include "output.hpp"
-#include "plan_memory.hpp"
 
 #include <memory>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 constexpr npy_intp release_from_elements = 500;
 
 plan find_plan(const request& call, nb::handle dst) {
-    static plan_memory<plan> recent;
+    static recent_calls<plan> recent;
     call_key key;
     key.push(static_cast<npy_intp>(call.type));
     for (const nb::handle operand :

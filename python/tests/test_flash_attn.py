@@ -306,9 +306,8 @@ def test_caches_are_written_for_torch() -> None:
 
 def test_flash_attn_refuses() -> None:
     q, k, v = three(2, 9, 4, 16)
-    for asked in ({"dropout_p": 0.1}, {"alibi_slopes": draw(4)}):
-        with pytest.raises(NotImplementedError, match=next(iter(asked))):
-            flash_attn.flash_attn_func(q, k, v, **asked)
+    with pytest.raises(NotImplementedError, match="dropout_p"):
+        flash_attn.flash_attn_func(q, k, v, dropout_p=0.1)
 
 
 def test_varlen_attn() -> None:
@@ -327,3 +326,58 @@ def test_varlen_attn() -> None:
         for rows in parts
     ]
     torch.testing.assert_close(got, torch.cat(wanted), atol=2e-5, rtol=2e-5)
+
+
+def alibi(rows: int, keys: int, slopes: Any) -> Any:
+    """(heads, rows, keys), with the last row at the last key."""
+    at = torch.arange(rows)[:, None] + keys - rows
+    return -slopes[:, None, None] * (at - torch.arange(keys)).abs()
+
+
+@pytest.mark.parametrize(("rows", "keys", "causal", "window"), [*CASES, (700, 900, True, (-1, -1))])
+def test_alibi(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> None:
+    q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
+    slopes, kept = torch.tensor([[0.5, 0.1, 0, 2], [1, 0.01, -0.1, 9]]), None
+    options: dict[str, Any] = {"causal": causal, "window_size": window}
+    kept = kept_places(rows, keys, causal, window)
+
+    def wanted(i: int, one: Any) -> tuple[Any, Any]:
+        heads_first = (tensor[i].transpose(0, 1) for tensor in (q, k, v))
+        result, sums = definition.attention(*heads_first, kept=kept, bias=alibi(rows, keys, one))
+        return result.transpose(0, 1).float(), sums.float()
+
+    both = [wanted(i, slopes[i]) for i in range(2)]
+    results, sums = (torch.stack(list(one)) for one in zip(*both, strict=True))
+    got, got_sums, _ = flash_attn.flash_attn_func(
+        q, k, v, alibi_slopes=slopes, return_attn_probs=True, **options
+    )
+    torch.testing.assert_close(got, results, atol=2e-5, rtol=2e-5)
+    torch.testing.assert_close(got_sums, sums, atol=2e-5, rtol=2e-5)
+    got = flash_attn.flash_attn_with_kvcache(q, k, v, alibi_slopes=slopes, **options)
+    torch.testing.assert_close(got, results, atol=2e-5, rtol=2e-5)
+    bounds = [torch.tensor([0, n, 2 * n]) for n in (rows, keys)]
+    packed = [one.flatten(0, 1) for one in (q, k, v)]
+    got = flash_attn.flash_attn_varlen_func(
+        *packed, *bounds, rows, keys, alibi_slopes=slopes[0], **options
+    )
+    results = torch.cat([wanted(i, slopes[0])[0] for i in range(2)])
+    torch.testing.assert_close(got, results, atol=2e-5, rtol=2e-5)
+    with pytest.raises(NotImplementedError, match="slopes per sequence"):
+        flash_attn.flash_attn_varlen_func(*packed, *bounds, alibi_slopes=slopes, **options)
+
+
+def test_gradients_with_alibi() -> None:
+    """Those of maskwise equal those of torch's operators, with and without skipped tiles."""
+    slopes = torch.tensor([0.5, 0.01, 3, 0.1])
+    for rows, keys in ((40, 70), (300, 400)):
+        tensors = [draw(1, n, 4, 16, seed=n).requires_grad_() for n in (rows, keys, keys)]
+        q, k, v = (one.transpose(1, 2) for one in tensors)
+        mask = alibi(rows, keys, slopes) + torch.where(
+            kept_places(rows, keys, True, (-1, -1)), 0.0, -torch.inf
+        )
+        wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2)
+        got = flash_attn.flash_attn_func(*tensors, alibi_slopes=slopes, causal=True)
+        torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
+        weights = draw(*got.shape, seed=5)
+        both = [torch.autograd.grad(one, tensors, weights) for one in (got, wanted)]
+        torch.testing.assert_close(*both, atol=5e-5, rtol=5e-5)

@@ -173,6 +173,25 @@ def test_sinks_soft_cap_window_and_statistics_together() -> None:
     np.testing.assert_allclose(got, expected, atol=3e-6)
 
 
+def test_alibi() -> None:
+    q, k, v = random_operands((2, 4, 70, 16), (2, 4, 90, 16), (2, 4, 90, 8))
+    slopes = np.array([[0.5, 0.1, 2, 0], [1, -0.1, 0.01, 9]], "f")
+    distance = abs(np.arange(70)[:, None] + 20 - np.arange(90))
+    for causal, kept in ((True, np.tri(70, 90, 20, bool)), (False, np.ones((70, 90), bool))):
+        mask = Mask._from_rules(causal=causal, from_end=True) & Mask.alibi(slopes)
+        mask = pickle.loads(pickle.dumps(mask))
+        got, sums = maskwise.attention(q, k, v, mask, return_statistics=True)
+        bias = -slopes[:, :, None, None] * distance
+        expected, logarithms = definition.attention(q, k, v, kept=kept, bias=bias)
+        np.testing.assert_allclose(got, expected, atol=3e-6)
+        np.testing.assert_allclose(sums, logarithms, atol=6e-6)
+        np.testing.assert_array_equal(mask.to_dense(70, 90)[0], kept)
+    with pytest.raises(TypeError, match="expected floats of shape"):
+        Mask.alibi([1, 2])
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        Mask.alibi([np.inf])
+
+
 def test_out_and_statistics() -> None:
     q, k, v = random_operands((2, 9, 8), (2, 9, 8), (2, 9, 8))
     out = np.empty_like(q)
@@ -258,6 +277,8 @@ def test_attention_refuses_what_does_not_fit() -> None:
         (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps nonzero elements"),
         (np.ones((2, 8), int).tolist(), {}, TypeError, "dtype int64, expected bool, float32 or"),
         (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' {2,4,8,8}"),
+        (Mask.alibi([0.5, 1.0, 2.0]), {}, ValueError, "slopes has 3 elements, expected one for"),
+        (Mask.alibi([0.5] * 4) & Mask.dense(q[0, 0]), {}, ValueError, "slopes and a bias exclude"),
         (None, {"window": 3}, TypeError, "window is 3, expected (left, right)"),
         (None, {"sinks": np.zeros(3, "f")}, ValueError, "sinks"),
         (None, {"sinks": np.zeros(4, "d")}, TypeError, "sinks has dtype float64"),

@@ -14,7 +14,7 @@ try:
     import torch
     from maskwise import _torch_gradients
     from maskwise._call import AttentionCall
-    from maskwise._torch_op import reference
+    from maskwise._torch_reference import reference
     from torch.utils.checkpoint import checkpoint
 except ModuleNotFoundError:
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")

@@ -26,6 +26,7 @@ MASKS = {
     "causal": Mask.causal(),
     "from_end": Mask.causal(from_end=True) & Mask.lengths([5, 9]),
     "offsets": Mask.causal([2, -1]) & Mask.starts([0, 3]),
+    "alibi": Mask.causal() & Mask.alibi([0.5, 0.02, 3.0]),
     "first_keys": Mask.causal() & Mask.window(3, 1, first_keys=1) & Mask.chunks(4, 1),
     "prefix": Mask.sliding(3) & Mask.prefix([2, 5]),
     "documents": Mask.documents([[0] * 4 + [1] * 5] * 2, [[0] * 5 + [1] * 6, [1] * 11]),

@@ -43,7 +43,7 @@ def test_operator(options: tuple[Any, ...]) -> None:
         *(named.get(one, one) if isinstance(one, str) else one for one in options),
     )
     torch.library.opcheck(operator, arguments)
-    wanted = maskwise._torch_op.reference(AttentionCall(*arguments))
+    wanted = maskwise._torch_reference.reference(AttentionCall(*arguments))
     torch.testing.assert_close(operator(*arguments), wanted, atol=2e-5, rtol=2e-5)
 
 

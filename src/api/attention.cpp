@@ -1,7 +1,6 @@
 #include "maskwise/attention.hpp"
 
 #include "attention/attention_checks.hpp"
-#include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
 #include "attention/tile_plan.hpp"
 #include "base/verbose.hpp"
@@ -12,12 +11,12 @@ namespace {
 
 void check(const tile_plan& plan, const attention_operands& operands) {
     require_addresses(plan.desc, operands);
-    if (operands.rules != nullptr) check_rules(*operands.rules, sequences_of(plan));
+    require_rules(plan.desc, operands.rules);
 }
 
 void run(const tile_plan& plan, const attention_operands& operands, const parallel_loop* loop) {
     check(plan, operands);
-    run_measured(plan, [&] { run_attention(plan, operands, loop); });
+    run_measured(plan, [&] { run_attention(plan, operands, loop_for(plan, loop)); });
 }
 
 } // namespace

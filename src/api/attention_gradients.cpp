@@ -2,6 +2,7 @@
 
 #include "attention/attention_checks.hpp"
 #include "attention/row_spans.hpp"
+#include "attention/run_attention.hpp"
 #include "attention/run_gradients.hpp"
 #include "exec/parts.hpp"
 
@@ -28,9 +29,8 @@ void run(const gradients_plan& plan, const attention_gradients_operands& operand
     require_gradient("value_gradient", desc.value_gradient, operands.value_gradient);
     require_gradient("bias_gradient", desc.bias_gradient, operands.bias_gradient);
     require_gradient("sinks_gradient", desc.sinks_gradient, operands.sinks_gradient);
-    if (operands.attention.rules != nullptr)
-        check_rules(*operands.attention.rules, sequences_of(*plan.attention));
-    run_gradients(plan, operands, loop);
+    require_rules(plan.attention->desc, operands.attention.rules);
+    run_gradients(plan, operands, loop_for(*plan.attention, loop));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "attention/attention_checks.hpp"
 
+#include "attention/row_spans.hpp"
 #include "base/error.hpp"
 #include "plan/collapse.hpp"
 #include "tensor/broadcast.hpp"
@@ -55,10 +56,6 @@ void require_rank(const char* name, const tensor_desc& operand, int least) {
                           " dimensions");
 }
 
-std::int64_t extent_from_end(const tensor_desc& operand, int back) {
-    return operand.extents[operand.extents.rank() - back];
-}
-
 [[noreturn]] void refuse_pair(const char* name, const tensor_desc& one, const char* other_name,
                               const tensor_desc& other, const char* why) {
     throw shape_error(std::string("attention: ") + name + ' ' + to_string(one.extents) + " and " +
@@ -98,13 +95,10 @@ void check_inputs(const attention_desc& desc) {
     require_rank("query", desc.query, least);
     require_rank("key", desc.key, least);
     require_rank("value", desc.value, least);
-    if (extent_from_end(desc.query, 1) != extent_from_end(desc.key, 1))
+    if (desc.query.extents.end()[-1] != desc.key.extents.end()[-1])
         refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
-    if (extent_from_end(desc.key, 2) != extent_from_end(desc.value, 2))
+    if (desc.key.extents.end()[-2] != desc.value.extents.end()[-2])
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
-    if (desc.causal > causal_boundary::bottom_right)
-        throw argument_error("attention: causal has the unknown value " +
-                             std::to_string(static_cast<int>(desc.causal)));
     if (desc.order > attention_order::operators)
         throw argument_error("attention: order has the unknown value " +
                              std::to_string(static_cast<int>(desc.order)));
@@ -114,7 +108,7 @@ void check_inputs(const attention_desc& desc) {
 
 void check_masks(const attention_desc& desc, dims scores) {
     const int rank = scores.rank();
-    scores[rank - 1] = extent_from_end(desc.key, 2);
+    scores[rank - 1] = desc.key.extents.end()[-2];
     if (desc.cond.type != data_type::undef) require_one_way(desc.cond.extents, scores, "cond");
     if (desc.bias.type != data_type::undef) require_one_way(desc.bias.extents, scores, "bias");
     if (desc.sinks.type != data_type::undef)
@@ -123,9 +117,9 @@ void check_masks(const attention_desc& desc, dims scores) {
 
 void complete_outputs(attention_desc& desc) {
     dims shape = broadcast_outer(desc);
-    shape.push_back(extent_from_end(desc.query, 2));
+    shape.push_back(desc.query.extents.end()[-2]);
     const dims statistics = shape;
-    shape.push_back(extent_from_end(desc.value, 1));
+    shape.push_back(desc.value.extents.end()[-1]);
     check_masks(desc, shape);
     if (desc.dst.type == data_type::undef) desc.dst = {desc.query.type, shape};
     require_shape("dst", desc.dst.extents, shape);
@@ -159,7 +153,7 @@ void require_addresses(const attention_desc& desc, const attention_operands& add
 }
 
 std::int64_t heads_of(const tensor_desc& operand) {
-    return extent_from_end(operand, 3);
+    return operand.extents.end()[-3];
 }
 
 attention_desc checked_attention(attention_desc desc) {
@@ -175,8 +169,18 @@ attention_desc checked_attention(attention_desc desc) {
             require_apart(desc.*operand, std::string("attention: ") + name);
     }
     desc.inf_as_zero |= desc.nan_as_zero;
-    if (!desc.scale) desc.scale = default_scale(extent_from_end(desc.query, 1));
+    if (!desc.scale) desc.scale = default_scale(desc.query.extents.end()[-1]);
     return desc;
+}
+
+void require_rules(const attention_desc& desc, const mask_rules* rules) {
+    if (rules == nullptr) return;
+    const bool is_matrix = desc.dst.extents.rank() == 2;
+    const std::int64_t sequences = is_matrix ? 1 : desc.dst.extents[0];
+    check_rules(*rules, sequences);
+    check_slopes(*rules, sequences, is_matrix ? 1 : heads_of(desc.dst));
+    if (!rules->slopes.empty() && desc.bias.type != data_type::undef)
+        throw argument_error("attention: slopes and a bias exclude each other");
 }
 
 } // namespace maskwise

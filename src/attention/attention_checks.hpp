@@ -31,6 +31,10 @@ attention_desc checked_attention(attention_desc desc);
 // Throws argument_error if an operand with elements has a null address.
 void require_addresses(const attention_desc& desc, const attention_operands& addresses);
 
+// Throws argument_error for rules that do not fit the description, which has a dst. `rules` may be
+// null.
+void require_rules(const attention_desc& desc, const mask_rules* rules);
+
 // 1 / sqrt(depth).
 float default_scale(std::int64_t depth);
 

@@ -1,5 +1,6 @@
 #include "attention/division.hpp"
 
+#include "attention/row_spans.hpp"
 #include "base/checked.hpp"
 
 #include <algorithm>
@@ -132,17 +133,19 @@ division divide(const tile_plan& plan, int threads) {
     split.workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, threads));
     constexpr std::int64_t float_bytes = sizeof(float);
     split.highest_bytes = padded(plan.bias_mask.tiles() * float_bytes);
-    if (plan.bounds_scores) split.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
+    if (plan.can_bound_scores)
+        split.norm_bytes = padded(plan.heads * plan.key_tiles() * float_bytes);
     split.map_bytes = padded(plan.mask.tiles() + plan.bias_mask.tiles());
     split.worker_bytes = padded(plan.worker.floats * float_bytes);
     split.state_bytes = padded(plan.state_floats() * float_bytes);
     return split;
 }
 
-// Rules differ by sequence, and a sequence is an index of the first dimension.
-std::int64_t heads_alike(const tile_plan& plan, bool has_rules) {
+// A sequence is an index of the first dimension. Slopes differ by head.
+std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
-    if (last < 0 || (has_rules && last == 0)) return 1;
+    if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))
+        return 1;
     for (const mask_layout* layout : {&plan.mask, &plan.bias_mask})
         if (layout->heads != 0 && layout->outer_tiles[last] != 0) return 1;
     return plan.outer[last];
@@ -156,7 +159,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Last rows first: below a causal boundary they keep the most keys.
+// Last rows first: under a causal mask they keep the most keys.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

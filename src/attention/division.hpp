@@ -48,7 +48,7 @@ struct division {
 division divide(const tile_plan& plan, int threads);
 
 // The number of consecutive heads that share one mask.
-std::int64_t heads_alike(const tile_plan& plan, bool has_rules);
+std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 
 // The number of slices in which the key tiles of a map's row tile are classified.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);

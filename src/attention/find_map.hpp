@@ -62,7 +62,8 @@ tile_maps find_maps(const tile_plan& plan, const attention_operands& addresses,
         find(plan.bias_mask, addresses.bias, {memory.tiles + plan.mask.tiles(), memory.highest});
     maps.bias = bias.tiles;
     maps.highest_bias = bias.highest;
-    if (!plan.bounds_scores) return maps;
+    const bool has_bias = plan.bias.column_count != 0 || has_slopes(addresses.rules);
+    if (!plan.can_bound_scores || !has_bias) return maps;
     std::fill_n(memory.key_norms, plan.heads * plan.key_tiles(), unknown_norm);
     maps.key_norms = memory.key_norms;
     return maps;

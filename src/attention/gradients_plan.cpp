@@ -31,11 +31,12 @@ void check_attention(const attention_desc& desc) {
                std::to_string(heads_of(desc.value)));
 }
 
-// Completes a gradient. Without a type it becomes dense and gets `type`.
+// Completes a gradient. Without a type it gets `type`; without extents it becomes dense.
 void complete(const char* name, tensor_desc& gradient, data_type type, const dims& extents,
               bool is_written) {
     const std::string whole_name = std::string("attention gradients: ") + name;
-    if (gradient.type == data_type::undef) gradient = {type, extents};
+    if (gradient.type == data_type::undef) gradient = {type, {}};
+    if (gradient.extents.empty()) gradient = {gradient.type, extents};
     if (!computes_in_f32(gradient.type))
         throw argument_error(whole_name + " is " + std::string(to_string(gradient.type)) +
                              ", expected f32, bf16 or f16");

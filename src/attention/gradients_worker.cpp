@@ -33,11 +33,12 @@ float from_bf16(std::uint16_t bits) {
 
 gradients_worker::gradients_worker(const gradients_plan& plan,
                                    const attention_gradients_operands& addresses,
-                                   const tile_maps& maps, float* scratch)
+                                   const attention_numbers& numbers, const tile_maps& maps,
+                                   float* scratch)
     : gradients_(plan), plan_(*plan.attention), layout_(plan.worker), addresses_(addresses),
-      kernels_(*plan_.products),
-      operands_(plan_, addresses.attention, plan_.numbers, maps, scratch),
-      attention_(plan_, addresses.attention, plan_.numbers, maps, scratch) {}
+      numbers_(numbers), kernels_(*plan_.products),
+      operands_(plan_, addresses.attention, numbers, maps, scratch),
+      attention_(plan_, addresses.attention, numbers, maps, scratch) {}
 
 float gradients_worker::run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums) {
     bind(head, row_tile);
@@ -72,7 +73,7 @@ void gradients_worker::load_statistics(std::int64_t head, std::int64_t row_tile)
         std::memcpy(maxima + r, statistics.first + r * statistics.row_bytes, sizeof(float));
         is_exact = is_exact && !(std::abs(maxima[r]) > largest_log_sum);
     }
-    if (!is_exact) compute_weights_again(head, row_tile);
+    if (!is_exact && !numbers_.gradients_by_operators) compute_weights_again(head, row_tile);
 }
 
 // A row whose sum is 0 keeps its statistics.
@@ -152,7 +153,7 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
 // Leaves out tiles that the forward pass skips, and tiles whose weights are negligible.
 void gradients_worker::run_key_tiles(const gradient_sums* sums) {
     const tile_range kept = operands_.kept_part({0, 0, 0, plan_.key_tiles()});
-    const bool may_fill = !plan_.numbers.fill_is_minus_infinity();
+    const bool may_fill = !numbers_.fill_is_minus_infinity();
     const tile_range range = may_fill ? tile_range{0, 0, 0, plan_.key_tiles()} : kept;
     for (std::int64_t number = range.first; number < range.last; ++number) {
         const key_tile keys = operands_.tile(number);
@@ -194,14 +195,16 @@ bool gradients_worker::compute_gradients(panel_tile& tile, const strided_matrix&
     const panel_rows& panel = tile.panel;
     const panel_scores& scores = tile.scores;
     const std::int64_t first = panel.number * plan_.panel;
-    tile.gradients = {.products = part(layout_.products),
-                      .maxima = part(layout_.maxima) + first,
-                      .log_sums = part(layout_.log_sums) + first,
-                      .deltas = part(layout_.deltas) + first,
-                      .of_bias = !tile.is_summed,
-                      .weight_rows = reinterpret_cast<std::uint16_t*>(part(layout_.weight_rows)),
-                      .gradient_rows =
-                          reinterpret_cast<std::uint16_t*>(part(layout_.gradient_rows))};
+    tile.gradients = {
+        .products = part(layout_.products),
+        .maxima = part(layout_.maxima) + first,
+        .log_sums = part(layout_.log_sums) + first,
+        .deltas = part(layout_.deltas) + first,
+        .of_bias = !tile.is_summed,
+        .of_fill = numbers_.gradients_by_operators ? !numbers_.fill_is_minus_infinity()
+                                                   : !tile.is_summed && plan_.desc.bias_on_fill,
+        .weight_rows = reinterpret_cast<std::uint16_t*>(part(layout_.weight_rows)),
+        .gradient_rows = reinterpret_cast<std::uint16_t*>(part(layout_.gradient_rows))};
     const auto multiply = plan_.in_pairs ? kernels_.multiply_key_pairs : kernels_.multiply_keys;
     multiply({.a = value.first + scores.first_key * value.row_bytes,
               .row_bytes = value.row_bytes,
@@ -319,7 +322,7 @@ void gradients_worker::add_bias(const panel_tile& tile) {
 
 void gradients_worker::store_queries() {
     float* const factors = part(plan_.worker.factor);
-    std::fill_n(factors, plan_.panel, plan_.numbers.scale);
+    std::fill_n(factors, plan_.panel, numbers_.scale);
     operands_.for_each_panel([&](const panel_rows& panel) {
         kernels_.store_panel(
             query_gradients(panel), factors, panel.queries, plan_.depth,
@@ -347,8 +350,7 @@ void gradients_worker::store_keys(std::int64_t head, std::int64_t key_tile,
         kernels_.store_rows(rows, keys, columns,
                             {dst, operand.type, operand.row_bytes, operand.column_bytes});
     };
-    store(gradients_.key_gradient, addresses_.key_gradient, plan_.depth, plan_.numbers.scale,
-          sums.keys);
+    store(gradients_.key_gradient, addresses_.key_gradient, plan_.depth, numbers_.scale, sums.keys);
     store(gradients_.value_gradient, addresses_.value_gradient, plan_.columns, 1, sums.values);
 }
 

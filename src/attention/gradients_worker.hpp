@@ -15,7 +15,7 @@ class gradients_worker {
 public:
     // `scratch` has room for plan.worker.floats.
     gradients_worker(const gradients_plan& plan, const attention_gradients_operands& addresses,
-                     const tile_maps& maps, float* scratch);
+                     const attention_numbers& numbers, const tile_maps& maps, float* scratch);
 
     // Writes the gradients of the queries and adds those of keys and values. Returns the row tile's
     // part of the sink's gradient: minus the sum over rows of (weight of the sink * delta). 0
@@ -77,6 +77,7 @@ private:
     const tile_plan& plan_;
     const gradients_layout& layout_;
     const attention_gradients_operands& addresses_;
+    const attention_numbers& numbers_;
     const attention_kernels& kernels_;
     tile_operands operands_;
     tile_worker attention_;

@@ -11,7 +11,6 @@ std::string mask_words(const tile_plan& plan) {
     if (plan.desc.soft_cap != 0) words += ", soft cap";
     if (plan.bias.column_count != 0) words += ", bias";
     if (plan.cond.column_count != 0) words += ", cond";
-    if (plan.numbers.causal_offset) words += ", causal " + std::string(to_string(plan.desc.causal));
     return words;
 }
 
@@ -21,16 +20,6 @@ const char* conversion_words(bool converts, bool in_pairs) {
 }
 
 } // namespace
-
-inline namespace v1 {
-
-std::string_view to_string(causal_boundary boundary) {
-    constexpr std::string_view names[] = {"none", "top_left", "bottom_right"};
-    const auto number = static_cast<std::size_t>(boundary);
-    return number < std::size(names) ? names[number] : "?";
-}
-
-} // namespace v1
 
 std::string to_string(const tile_plan& plan) {
     const auto number = [](std::int64_t value) { return std::to_string(value); };

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -94,6 +95,37 @@ key_span window_of(const key_window& window, std::int64_t position) {
             window.right < 0 ? limits::max() : position + window.right + 1};
 }
 
+struct index_of {
+    const char* name;
+    std::int64_t count, index;
+};
+
+void require_index(const index_of& one) {
+    if (one.index < 0 || one.index >= one.count)
+        refuse(std::string(one.name) + " " + std::to_string(one.index) + " of " +
+               std::to_string(one.count));
+}
+
+// Whether a mask of this sequence has elements; throws as write_mask.
+bool is_writable(const mask_rules& rules, const index_of& sequence, std::int64_t rows,
+                 std::int64_t keys, const void* dst) {
+    check_rules(rules, sequence.count);
+    require_index(sequence);
+    require_size("rows", rows, 0);
+    require_size("keys", keys, 0);
+    if (rows == 0 || keys == 0) return false;
+    const std::string shape = std::to_string(rows) + " rows x " + std::to_string(keys) + " keys";
+    if (!checked_multiply(rows, keys)) refuse(shape + " do not fit 64 bits");
+    if (dst == nullptr) refuse("the address of a mask of " + shape + " is null");
+    return true;
+}
+
+template <class Visit>
+void for_each_span(const row_spans& row, const Visit& visit) {
+    for (const key_span& span : {row.main, row.second})
+        if (!span.is_empty()) visit(span, row.position);
+}
+
 // Merges spans that touch.
 row_spans joined(const key_span& main, const key_span& second) {
     if (second.is_empty()) return {main, {}};
@@ -133,6 +165,22 @@ void check_rules(const mask_rules& rules, std::int64_t sequences) {
     for (const auto& documents : rules.documents) check_documents(documents);
 }
 
+void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads) {
+    const auto count = std::ssize(rules.slopes);
+    if (count != 0 && count != heads && count != checked_multiply(sequences, heads))
+        refuse("slopes has " + std::to_string(count) + " elements, expected one for each of " +
+               std::to_string(heads) + " heads, or for each sequence and head");
+    for (const float slope : rules.slopes)
+        if (!std::isfinite(slope)) refuse("a slope is " + std::to_string(slope));
+}
+
+bool is_uniform(const mask_rules& rules) {
+    const std::size_t most =
+        std::max({rules.offsets.size(), rules.prefixes.size(), rules.starts.size(),
+                  rules.lengths.size(), rules.documents.size()});
+    return most <= 1;
+}
+
 sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
                                std::int64_t keys)
     : rules_(rules),
@@ -169,6 +217,7 @@ row_spans sequence_rules::spans_of(std::int64_t row) const {
     }
     if (!rules_.prefixes.empty()) second = common(allowed, {origin, origin + prefix_});
     row_spans spans = joined(kept, second);
+    spans.position = position;
     spans.document = number;
     return spans;
 }
@@ -198,21 +247,30 @@ inline namespace v1 {
 
 void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                 std::int64_t rows, std::int64_t keys, std::byte* dst) {
-    check_rules(rules, sequences);
-    if (sequence < 0 || sequence >= sequences)
-        refuse("sequence " + std::to_string(sequence) + " of " + std::to_string(sequences));
-    require_size("rows", rows, 0);
-    require_size("keys", keys, 0);
-    if (rows == 0 || keys == 0) return;
-    const std::string shape = std::to_string(rows) + " rows x " + std::to_string(keys) + " keys";
-    if (!checked_multiply(rows, keys)) refuse(shape + " do not fit 64 bits");
-    if (dst == nullptr) refuse("the address of a mask of " + shape + " is null");
+    if (!is_writable(rules, {"sequence", sequences, sequence}, rows, keys, dst)) return;
     const sequence_rules keys_of_rows(rules, sequence, rows, keys);
     for (std::int64_t row = 0; row < rows; ++row, dst += keys) {
         std::fill_n(dst, keys, std::byte{0});
-        const row_spans spans = keys_of_rows.spans_of(row);
-        for (const key_span& span : {spans.main, spans.second})
-            if (!span.is_empty()) std::fill(dst + span.first, dst + span.last, std::byte{1});
+        for_each_span(keys_of_rows.spans_of(row), [&](const key_span& span, std::int64_t) {
+            std::fill(dst + span.first, dst + span.last, std::byte{1});
+        });
+    }
+}
+
+void write_bias(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
+                std::int64_t heads, std::int64_t head, std::int64_t rows, std::int64_t keys,
+                float* dst) {
+    require_index({"head", heads, head});
+    check_slopes(rules, sequences, heads);
+    if (!is_writable(rules, {"sequence", sequences, sequence}, rows, keys, dst)) return;
+    const float slope = rules.slopes.empty() ? 0 : slope_of(rules, sequence, heads, head);
+    const sequence_rules keys_of_rows(rules, sequence, rows, keys);
+    for (std::int64_t row = 0; row < rows; ++row, dst += keys) {
+        std::fill_n(dst, keys, -std::numeric_limits<float>::infinity());
+        for_each_span(keys_of_rows.spans_of(row), [&](const key_span& span, std::int64_t position) {
+            for (std::int64_t key = span.first; key < span.last; ++key)
+                dst[key] = -slope * static_cast<float>(std::abs(position - key));
+        });
     }
 }
 

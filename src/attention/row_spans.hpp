@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/mask_map.hpp"
+#include "base/key_span.hpp"
 #include "maskwise/mask_rules.hpp"
 
 #include <cstdint>
@@ -8,26 +9,33 @@
 
 namespace maskwise {
 
-// Keys [first, last).
-struct key_span {
-    std::int64_t first = 0, last = 0;
-
-    bool is_empty() const { return first >= last; }
-    bool holds(std::int64_t begin, std::int64_t end) const { return first <= begin && end <= last; }
-    bool meets(std::int64_t begin, std::int64_t end) const {
-        return !is_empty() && first < end && begin < last;
-    }
-};
-
 // The keys that a row keeps: the union of both spans.
 struct row_spans {
     key_span main, second;
+    std::int64_t position = 0;
     std::int64_t document = 0; // differs between adjacent rows of different documents
 };
 
 // Throws argument_error for contradicting rules, counts beyond 2^48, and vectors whose length is
 // neither 1 nor `sequences`.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
+
+// Whether all sequences have the same rules.
+bool is_uniform(const mask_rules& rules);
+
+// Throws argument_error for slopes that are not finite, and unless there are none, `heads`, or
+// sequences * heads.
+void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
+
+inline bool has_slopes(const mask_rules* rules) {
+    return rules != nullptr && !rules->slopes.empty();
+}
+
+inline float slope_of(const mask_rules& rules, std::int64_t sequence, std::int64_t heads,
+                      std::int64_t head) {
+    const bool are_shared = std::ssize(rules.slopes) == heads;
+    return rules.slopes[static_cast<std::size_t>((are_shared ? 0 : sequence * heads) + head)];
+}
 
 // The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive it.
 class sequence_rules {

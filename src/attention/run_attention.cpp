@@ -76,7 +76,7 @@ private:
     // Counts once for all heads that share a mask.
     void list_items() {
         auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
-        const std::int64_t alike = heads_alike(plan_, addresses_.rules != nullptr);
+        const std::int64_t alike = heads_alike(plan_, addresses_.rules);
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t count = plan_.heads / alike * row_tiles;
         const auto count_some = [&](tile_worker& worker, std::int64_t part) {
@@ -154,11 +154,17 @@ bool writes_nothing(const tile_plan& plan) {
     return plan.heads == 0 || plan.rows == 0 || !has_columns;
 }
 
-} // namespace
-
+// Multiplications if no key is masked.
 double products_of(const tile_plan& plan) {
     return static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
            static_cast<double>(plan.keys) * static_cast<double>(plan.depth + plan.columns);
+}
+
+} // namespace
+
+const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop) {
+    static const auto* const alone = new parallel_loop(calling_thread()); // threads outlive statics
+    return loop != nullptr && products_of(plan) < host_parallel_from_products ? alone : loop;
 }
 
 bool may_use_threads(const tile_plan& plan) {

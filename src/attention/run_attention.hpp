@@ -23,8 +23,8 @@ std::int64_t scratch_bytes(const tile_plan& plan, int threads);
 // Reads cond and bias; single-threaded.
 tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses);
 
-// Multiplications of an execution if no key is masked.
-double products_of(const tile_plan& plan);
+// The host's loop, or one of the calling thread if the work is not worth the host's threads.
+const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop);
 
 // Whether the work is worth more than one thread.
 bool may_use_threads(const tile_plan& plan);

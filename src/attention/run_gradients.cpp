@@ -28,7 +28,7 @@ public:
         worker_bytes = padded(wide{plan.worker.floats} * float_bytes);
         sums_bytes = padded(wide{plan.sums_floats()} * float_bytes);
         highest = add(wide{attention.bias_mask.tiles()} * float_bytes);
-        if (attention.bounds_scores)
+        if (attention.can_bound_scores)
             norms = add(wide{attention.heads} * attention.key_tiles() * float_bytes);
         if (plan.sinks_gradient.column_count != 0)
             sinks = add(wide{attention.heads} * attention.row_tiles() * float_bytes);
@@ -79,9 +79,10 @@ std::int64_t rows_of(const tensor_desc& gradient) {
 class gradients_run {
 public:
     gradients_run(const gradients_plan& gradients, const attention_gradients_operands& addresses,
-                  const parallel_loop* loop, const scratch_layout& layout, std::byte* scratch)
-        : gradients_(gradients), plan_(*gradients.attention), addresses_(addresses), loop_(loop),
-          layout_(layout), scratch_(scratch) {}
+                  const attention_numbers& numbers, const parallel_loop* loop,
+                  const scratch_layout& layout, std::byte* scratch)
+        : gradients_(gradients), plan_(*gradients.attention), addresses_(addresses),
+          numbers_(numbers), loop_(loop), layout_(layout), scratch_(scratch) {}
 
     void run() {
         find_maps();
@@ -111,7 +112,7 @@ private:
     void share_out(std::int64_t items, const Work& work) const {
         const auto make_worker = [&](std::int64_t number) {
             return gradients_worker(
-                gradients_, addresses_, maps_,
+                gradients_, addresses_, numbers_, maps_,
                 part<float>(layout_.first_worker + number * layout_.worker_bytes));
         };
         share_items(plan_, items, layout_.workers, loop_, make_worker, work);
@@ -217,6 +218,7 @@ private:
     const gradients_plan& gradients_;
     const tile_plan& plan_;
     const attention_gradients_operands& addresses_;
+    const attention_numbers& numbers_;
     const parallel_loop* loop_;
     const scratch_layout& layout_;
     std::byte* scratch_;
@@ -230,11 +232,11 @@ std::int64_t scratch_bytes(const gradients_plan& plan, int threads) {
 }
 
 void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
-                   const parallel_loop* loop) {
+                   const attention_numbers& numbers, const parallel_loop* loop) {
     const int threads = loop == nullptr ? threads_for(*plan.attention) : loop->threads;
     const scratch_layout layout(plan, threads);
     with_scratch(plan.scratch, layout.bytes, [&](std::byte* scratch) {
-        gradients_run(plan, addresses, loop, layout, scratch).run();
+        gradients_run(plan, addresses, numbers, loop, layout, scratch).run();
     });
 }
 

@@ -21,6 +21,15 @@ tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool mask
     return masks || is_low ? tile_action::defer : tile_action::compute;
 }
 
+// Upper bound on minus slope times distance.
+float highest_of_slopes(const key_tile& keys, const row_tile& rows) {
+    if (rows.least_slope < 0) return -minus_infinity;
+    const std::int64_t last_key = keys.first + keys.keys - 1;
+    const std::int64_t distance = std::max<std::int64_t>(
+        {0, keys.first - rows.last_position, rows.first_position - last_key});
+    return -rows.least_slope * static_cast<float>(distance);
+}
+
 } // namespace
 
 key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
@@ -36,8 +45,10 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
         if (keys.needs_cond) kept = maps.cond[number];
     }
     const tile_mask bias = maps.bias != nullptr ? maps.bias[number] : tile_mask::kept;
-    keys.needs_bias = bias != tile_mask::kept;
-    if (keys.needs_bias) keys.highest_bias = maps.highest_bias[number];
+    keys.needs_bias = bias != tile_mask::kept || rows.has_slopes;
+    if (keys.needs_bias)
+        keys.highest_bias =
+            rows.has_slopes ? highest_of_slopes(keys, rows) : maps.highest_bias[number];
     const bool has_fill = kept != tile_mask::kept && !numbers.fill_is_minus_infinity();
     if (kept == tile_mask::masked) {
         keys.needs_bias = keys.needs_bias && plan.desc.bias_on_fill;

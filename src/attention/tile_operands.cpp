@@ -1,5 +1,7 @@
 #include "attention/tile_operands.hpp"
 
+#include "attention/attention_checks.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -62,8 +64,7 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
     : plan_(plan), addresses_(addresses), numbers_(numbers), maps_(maps), kernels_(*plan.products),
-      scratch_(scratch), query_factor_(1),
-      spans_(plan, addresses.rules, numbers.causal_offset, scratch) {
+      scratch_(scratch), query_factor_(1), spans_(plan, addresses.rules, scratch) {
     for (const tile_copies& copies : {plan.worker.key_copies, plan.worker.value_copies})
         std::fill_n(records_of(copies), copies.slots, tile_copy{});
     if (plan.by_operators() || !is_moderate(numbers.scale)) {
@@ -83,10 +84,28 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
              spans_.masks() ? &spans_ : nullptr};
     has_queries_ = false;
     query_norm_ = unknown_norm;
+    if (has_slopes(addresses_.rules)) return load_slopes(head); // the best bias is 0
     if (rows_.maps.key_norms == nullptr) return;
     rows_.best_bias = -std::numeric_limits<float>::infinity();
     for (std::int64_t t = 0; t < plan_.key_tiles(); ++t) // not NaN
         rows_.best_bias = std::max(rows_.best_bias, rows_.maps.highest_bias[t]);
+}
+
+void tile_operands::load_slopes(std::int64_t head) {
+    const std::int64_t sequences = sequences_of(plan_), heads = heads_of(plan_.desc.dst);
+    const std::int64_t heads_of_sequence = plan_.heads * plan_.folded_heads / sequences;
+    float* const slopes = part(plan_.worker.slopes);
+    std::fill_n(slopes, plan_.tile_rows, 0.0F);
+    rows_.has_slopes = true;
+    rows_.first_position = rows_.last_position = spans_.position(0);
+    for (std::int64_t r = 0; r < rows_.rows; ++r) {
+        const std::int64_t of_row =
+            head * plan_.folded_heads + (rows_.first + r) / plan_.query_rows;
+        slopes[r] = slope_of(*addresses_.rules, of_row / heads_of_sequence, heads, of_row % heads);
+        rows_.first_position = std::min(rows_.first_position, spans_.position(r));
+        rows_.last_position = std::max(rows_.last_position, spans_.position(r));
+    }
+    rows_.least_slope = *std::min_element(slopes, slopes + rows_.rows);
 }
 
 tile_range tile_operands::kept_part(const tile_range& range) const {
@@ -104,8 +123,8 @@ tile_range tile_operands::kept_part(const tile_range& range) const {
 }
 
 std::int64_t tile_operands::count_computed(const tile_range& range) const {
-    const bool is_masked =
-        rows_.spans != nullptr || rows_.maps.cond != nullptr || rows_.maps.bias != nullptr;
+    const bool is_masked = rows_.spans != nullptr || rows_.maps.cond != nullptr ||
+                           rows_.maps.bias != nullptr || rows_.has_slopes;
     if (!is_masked) return range.last - range.first;
     std::int64_t count = 0;
     for (std::int64_t number = range.first; number < range.last; ++number)
@@ -135,7 +154,7 @@ float tile_operands::key_norm(const key_tile& keys) const {
 // not read.
 float tile_operands::bound_of_scores(const key_tile& keys) {
     if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
-        rows_.maps.bias[keys.number] == tile_mask::masked)
+        (rows_.maps.bias != nullptr && rows_.maps.bias[keys.number] == tile_mask::masked))
         return std::numeric_limits<float>::infinity();
     if (query_norm_ == unknown_norm)
         query_norm_ = kernels_.largest_norm(matrix(plan_.query, addresses_.query, rows_.first),
@@ -273,6 +292,7 @@ void tile_operands::add_cond(const panel_rows& panel, panel_scores& scores,
 
 void tile_operands::add_bias(const panel_rows& panel, panel_scores& scores,
                              std::int64_t first_key) const {
+    if (rows_.has_slopes) return add_slopes(panel, scores, first_key);
     const strided_matrix bias =
         mask_of(plan_.bias, addresses_.bias, panel, {first_key, first_key + scores.keys});
     float* const dst = part(plan_.worker.bias);
@@ -282,6 +302,19 @@ void tile_operands::add_bias(const panel_rows& panel, panel_scores& scores,
         kernels_.load_rows(bias, 1, scores.keys, dst);
     else
         kernels_.load_panel(bias, panel.queries, scores.keys, 1, dst, part(plan_.worker.work));
+}
+
+void tile_operands::add_slopes(const panel_rows& panel, panel_scores& scores,
+                               std::int64_t first_key) const {
+    const std::int64_t row = panel.first - rows_.first;
+    float* const positions = part(plan_.worker.work);
+    std::fill_n(positions, plan_.panel, 0.0F);
+    for (std::int64_t q = 0; q < panel.queries; ++q)
+        positions[q] = static_cast<float>(spans_.position(row + q) - first_key);
+    float* const dst = part(plan_.worker.bias);
+    kernels_.write_slopes(positions, part(plan_.worker.slopes) + row, scores.keys, dst);
+    scores.bias = dst;
+    scores.bias_step = plan_.panel;
 }
 
 } // namespace maskwise

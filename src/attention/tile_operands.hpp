@@ -21,6 +21,9 @@ struct row_tile {
     tile_maps maps;
     const tile_spans* spans = nullptr; // null: every row keeps all keys
     float best_bias = 0;               // the largest of all key tiles; only if norms are known
+    bool has_slopes = false;           // the rest only if true
+    std::int64_t first_position = 0, last_position = 0;
+    float least_slope = 0;
 };
 
 key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
@@ -101,10 +104,7 @@ public:
     // The sink of the head that has this row.
     float sink(std::int64_t row) const;
     // Whether any score may be the fill.
-    bool is_masked() const {
-        return plan_.cond.column_count != 0 || numbers_.causal_offset ||
-               addresses_.rules != nullptr;
-    }
+    bool is_masked() const { return plan_.cond.column_count != 0 || addresses_.rules != nullptr; }
 
     float* part(std::int64_t offset) const { return scratch_ + offset; }
     std::int64_t computed_tiles() const { return computed_tiles_; }
@@ -132,6 +132,7 @@ private:
     // Upper bound on a deferred tile's scores before bias; infinity if unknown.
     float bound_of_scores(const key_tile& keys);
     void load_queries();
+    void load_slopes(std::int64_t head);
     // Prefetch distance: one tile, or none for copies in scratch.
     std::int64_t ahead_bytes_of(const strided_matrix& tile) const {
         const auto* const first = reinterpret_cast<const float*>(tile.first);
@@ -163,6 +164,7 @@ private:
                            const key_span& keys) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
     void add_bias(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
+    void add_slopes(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;
 
     const tile_plan& plan_;
     const attention_operands& addresses_;

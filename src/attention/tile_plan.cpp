@@ -43,13 +43,6 @@ void require_countable(const tile_plan& plan) {
                       " is too large, expected rows of at most 2^48 elements and 2^60 products");
 }
 
-dims with_matrix(const dims& outer, std::int64_t rows, std::int64_t columns) {
-    dims all = outer;
-    all.push_back(rows);
-    all.push_back(columns);
-    return all;
-}
-
 bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
@@ -214,9 +207,8 @@ void lay_out_masks(tile_plan& plan) {
                                   : type == elem_type::bf16 ? mask_kind::bias_bf16
                                                             : mask_kind::bias_f16);
     // With one row tile, norms would cost as much as scores.
-    plan.bounds_scores =
-        plan.bias.column_count != 0 && !plan.by_operators() && plan.row_tiles() > 1;
-    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.bounds_scores;
+    plan.can_bound_scores = !plan.by_operators() && plan.row_tiles() > 1;
+    plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.can_bound_scores;
 }
 
 template <class Part>
@@ -256,7 +248,8 @@ worker_layout lay_out_worker(const tile_plan& plan) {
         layout.value_copies = lay_out_copies(plan, plan.value, value_rows * plan.columns, layout);
     if (!plan.has_float_values() && !plan.copies_value_as_floats())
         layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    if (plan.bias.column_count != 0) layout.bias = add_part(layout, panel_scores);
+    layout.bias = add_part(layout, panel_scores); // rules may have slopes
+    layout.slopes = add_part(layout, plan.tile_rows);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)
         layout.mask = add_part(layout, panel_scores);
@@ -314,6 +307,7 @@ std::shared_ptr<const tile_plan>
 make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const plan_limits& limits) {
     const auto plan = std::make_shared<tile_plan>();
     plan->desc = checked_attention(desc);
+    plan->desc.bias_on_fill &= plan->desc.bias.type != data_type::undef;
     plan->kernels = &kernels;
     const dims& shape = plan->desc.dst.extents;
     const int outer = shape.rank() - 2;
@@ -321,16 +315,13 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     plan->rows = plan->query_rows = shape[outer];
     plan->columns = shape[outer + 1];
     const dims& keys = plan->desc.key.extents;
-    plan->keys = keys[keys.rank() - 2];
-    plan->depth = keys[keys.rank() - 1];
+    plan->keys = keys.end()[-2];
+    plan->depth = keys.end()[-1];
     require_countable(*plan);
     plan->heads = element_count(plan->outer);
     plan->weights_type = elem_type_of(desc.weights_type);
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
                      desc.fill};
-    if (desc.causal == causal_boundary::top_left) plan->numbers.causal_offset = 0;
-    if (desc.causal == causal_boundary::bottom_right)
-        plan->numbers.causal_offset = plan->keys - plan->rows;
     bind_operands(*plan);
     if (limits.folds_heads) fold_heads(*plan);
     choose_products(*plan, limits);

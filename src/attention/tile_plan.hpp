@@ -48,8 +48,9 @@ struct tile_copies {
 
 // The parts of a worker's scratch: offsets in floats. Each part begins on a cache line.
 struct worker_layout {
-    std::int64_t queries = 0, state = 0, scores = 0, factor = 0, values = 0, bias = 0, conds = 0,
-                 sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0, panel_spans = 0, mask = 0,
+    std::int64_t queries = 0, state = 0, scores = 0, factor = 0, values = 0, bias = 0, slopes = 0,
+                 conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
+                 panel_spans = 0, mask = 0,
                  floats = 0; // `floats` is the total
     tile_copies key_copies, value_copies;
 };
@@ -60,7 +61,9 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    std::optional<std::int64_t> causal_offset = {}; // row r keeps keys up to r + offset; none: all
+    // Gradients as operators compute them from the statistics: also those of the fill, and from
+    // statistics of any size.
+    bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };
@@ -86,8 +89,8 @@ struct tile_plan {
     // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
-    // Norms of queries and keys bound the scores, so that tiles with a low bias may be skipped.
-    bool bounds_scores = false;
+    // Norms of queries and keys may bound the scores, so that tiles with a low bias are skipped.
+    bool can_bound_scores = false;
     mask_layout mask, bias_mask; // of cond and bias
     worker_layout worker;
     mutable scratch_pool<scratch_memory> scratch;

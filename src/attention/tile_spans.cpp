@@ -14,15 +14,13 @@ std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64
     return bits_of(row.main) | bits_of(row.second);
 }
 
-tile_spans::tile_spans(const tile_plan& plan, const mask_rules* rules,
-                       const std::optional<std::int64_t>& causal_offset, float* scratch)
-    : plan_(plan), rules_(rules), causal_offset_(causal_offset),
-      spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),
+tile_spans::tile_spans(const tile_plan& plan, const mask_rules* rules, float* scratch)
+    : plan_(plan), rules_(rules), spans_(reinterpret_cast<row_spans*>(scratch + plan.worker.spans)),
       summaries_(reinterpret_cast<spans_summary*>(scratch + plan.worker.summaries)),
       panel_spans_(reinterpret_cast<std::int32_t*>(scratch + plan.worker.panel_spans)) {}
 
 void tile_spans::find(const query_rows& rows, const shape_position& position) {
-    if (!causal_offset_ && rules_ == nullptr) return;
+    if (rules_ == nullptr) return;
     find_rows(rows, position);
     summarize(rows.count);
 }
@@ -30,23 +28,16 @@ void tile_spans::find(const query_rows& rows, const shape_position& position) {
 // Folded heads are consecutive. An index of the outermost dimension is a sequence.
 void tile_spans::find_rows(const query_rows& rows, const shape_position& position) {
     const std::int64_t first = plan_.outer.empty() ? 0 : position[0];
-    const bool is_folded = plan_.outer.rank() == 1;
+    const bool is_folded = plan_.outer.rank() == 1, has_sequences = !is_uniform(*rules_);
     std::int64_t head = rows.first / plan_.query_rows, query = rows.first % plan_.query_rows;
     for (std::int64_t row = 0; row < rows.count; ++head, query = 0) {
         const std::int64_t last = std::min(rows.count, row + plan_.query_rows - query);
-        std::optional<sequence_rules> rules;
-        if (rules_ != nullptr)
-            rules.emplace(*rules_, is_folded ? first * plan_.folded_heads + head : first,
-                          plan_.query_rows, plan_.keys);
+        const sequence_rules rules(*rules_, is_folded ? first * plan_.folded_heads + head : first,
+                                   plan_.query_rows, plan_.keys);
         for (; row < last; ++row, ++query) {
-            row_spans& spans = *std::construct_at(
-                spans_ + row, rules ? rules->spans_of(query) : row_spans{{0, plan_.keys}, {}});
+            row_spans& spans = *std::construct_at(spans_ + row, rules.spans_of(query));
             // Adjacent sequences get different document numbers.
-            if (rules && is_folded && head % 2 != 0) spans.document = ~spans.document;
-            if (!causal_offset_) continue;
-            const std::int64_t end = *causal_offset_ + query + 1;
-            spans.main.last = std::min(spans.main.last, end);
-            spans.second.last = std::min(spans.second.last, end);
+            if (is_folded && has_sequences && head % 2 != 0) spans.document = ~spans.document;
         }
     }
 }

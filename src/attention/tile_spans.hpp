@@ -3,8 +3,6 @@
 #include "attention/row_spans.hpp"
 #include "attention/tile_plan.hpp"
 
-#include <optional>
-
 namespace maskwise {
 
 // Consecutive queries of a row tile.
@@ -15,12 +13,11 @@ struct query_rows {
 // Bit i is set if the spans hold key first_key + i, for i < keys <= 64.
 std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
 
-// The keys that the queries of one row tile keep, by the rules and by causal_offset.
+// The keys that the queries of one row tile keep by the rules.
 class tile_spans {
 public:
     // `rules` may be null. Spans are stored in `scratch`, which has room for plan.worker.floats.
-    tile_spans(const tile_plan& plan, const mask_rules* rules,
-               const std::optional<std::int64_t>& causal_offset, float* scratch);
+    tile_spans(const tile_plan& plan, const mask_rules* rules, float* scratch);
 
     // Finds the spans of `rows` of the head at `position`.
     void find(const query_rows& rows, const shape_position& position);
@@ -33,6 +30,8 @@ public:
     // No query of the panel keeps a key outside this.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
+    // The position of a row, counted from the tile's first. Requires rules.
+    std::int64_t position(std::int64_t row) const { return spans_[row].position; }
     // Calls visit(first, last, kept) for each document, with its queries [first, last) of the
     // panel. Bit i of `kept` is set if one of them keeps key first_key + i.
     template <typename Visit>
@@ -60,7 +59,6 @@ private:
 
     const tile_plan& plan_;
     const mask_rules* rules_;
-    const std::optional<std::int64_t> causal_offset_;
     row_spans* spans_;         // of each row
     spans_summary* summaries_; // of each panel, then of all rows
     std::int32_t* panel_spans_;

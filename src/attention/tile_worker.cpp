@@ -117,7 +117,7 @@ void tile_worker::merge(const tile_range& range, float* state, float* other) {
 // computed like a mixed one.
 void tile_worker::add_rest(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
-    const bool is_biased = plan_.bias.column_count != 0;
+    const bool is_biased = plan_.bias.column_count != 0 || operands_.rows().has_slopes;
     if (is_biased) run_deferred(range, tile_action::defer, state);
     if (operands_.is_masked() && !numbers_.fill_is_minus_infinity()) {
         if (is_biased && plan_.desc.bias_on_fill)

@@ -14,8 +14,8 @@ namespace maskwise {
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
 inline constexpr std::int64_t parallel_from_products = 1 << 19;
-// The same for a host's loop, whose threads mostly spin: multiplications of a block,
-// multiplications of an operator of ONNX Runtime, bytes that are copied.
+// The same for a host's loop, whose threads mostly spin: multiplications of attention, or of an
+// attention operator of ONNX Runtime; bytes that are copied.
 inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
 inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
 inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;

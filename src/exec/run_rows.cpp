@@ -1,5 +1,6 @@
 #include "exec/run_rows.hpp"
 
+#include "base/key_span.hpp"
 #include "exec/parts.hpp"
 #include "tensor/position.hpp"
 
@@ -21,8 +22,7 @@ constexpr std::int64_t whole_lines(std::int64_t columns) {
 
 // Columns of a row with one source. Before a causal boundary, the source is the scores. After it,
 // the source is the masked value, which later steps may still change.
-struct column_range {
-    std::int64_t first = 0, last = 0;
+struct source_span : key_span {
     const std::byte* scores = nullptr; // null: every column is `value`
     float value = 0;
     std::size_t first_action = 0;
@@ -57,7 +57,7 @@ private:
         const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
         return is_last ? plan_.last_columns : plan_.columns;
     }
-    bool is_constant(const column_range& range) const {
+    bool is_constant(const source_span& range) const {
         return range.scores == nullptr && range.first_action == action_count_;
     }
     row_encoding encoding(float factor) const {
@@ -114,7 +114,7 @@ private:
 
     void bind_step(const row_change& step) {
         row_action action{step.op};
-        action.constants = step.constants;
+        action.constant = step.constant;
         add_action(action, {});
     }
 
@@ -127,24 +127,25 @@ private:
 
     // If cond has one byte per row, the step replaces the row by the side, or does nothing.
     void bind_step(const row_select& step) {
-        const row_operand& cond = plan_.operands[step.cond];
-        const std::byte* bytes = address(pointers_.operands[step.cond], cond);
+        if (!step.cond) return bind_causal(step.side);
+        const row_operand& cond = plan_.operands[*step.cond];
+        const std::byte* bytes = address(pointers_.operands[*step.cond], cond);
         if (cond.is_scalar) {
-            may_move_ = may_move_ && move_of(step.cond) == 0;
+            may_move_ = may_move_ && move_of(*step.cond) == 0;
             const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
             if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
             return;
         }
-        row_move move{0, move_of(step.cond)};
+        row_move move{0, move_of(*step.cond)};
         row_action action{step.op};
         action.side = side_of(step.side, move.side);
         action.cond = bytes;
         add_action(action, move);
     }
 
-    void bind_step(const row_causal_select& step) {
+    void bind_causal(std::size_t side) {
         std::int64_t move = 0; // the plan requires a side of one element per row
-        ranges_[1] = {0, plan_.columns, nullptr, side_of(step.side, move).value, action_count_};
+        ranges_[1] = {{0, plan_.columns}, nullptr, side_of(side, move).value, action_count_};
         range_count_ = 2;
         set_boundary();
     }
@@ -160,7 +161,7 @@ private:
         range_count_ = 1;
         may_move_ = true;
         result_ = const_cast<std::byte*>(address(pointers_.result, plan_.result));
-        ranges_[0] = {0, columns(), address(pointers_.scores, plan_.scores), 0, 0};
+        ranges_[0] = {{0, columns()}, address(pointers_.scores, plan_.scores), 0, 0};
         for (const row_step& step : plan_.steps)
             std::visit([this](const auto& kind) { bind_step(kind); }, step);
     }
@@ -189,7 +190,7 @@ private:
         bind();
     }
 
-    row_piece piece_of(const column_range& range, std::int64_t first, std::int64_t last) const {
+    row_piece piece_of(const source_span& range, std::int64_t first, std::int64_t last) const {
         return {{plan_.scores.type, range.scores, range.value},
                 actions_.data() + range.first_action,
                 action_count_ - range.first_action,
@@ -197,7 +198,7 @@ private:
                 last - first};
     }
 
-    float run_piece(const column_range& range, std::int64_t first, std::int64_t last, float* dst) {
+    float run_piece(const source_span& range, std::int64_t first, std::int64_t last, float* dst) {
         return plan_.kernels->run(piece_of(range, first, last), dst);
     }
 
@@ -225,8 +226,8 @@ private:
     // Without a SoftMax: one pass, without the buffer.
     void write_row() {
         for (std::size_t i = 0; i < range_count_; ++i) {
-            const column_range& range = ranges_[i];
-            if (range.first == range.last) continue;
+            const source_span& range = ranges_[i];
+            if (range.is_empty()) continue;
             plan_.kernels->write(piece_of(range, range.first, range.last), encoding(1.0F), result_);
         }
     }
@@ -270,14 +271,13 @@ private:
 
     // All masked columns have one value, so one exponential is computed for all.
     void held_soft_max() {
-        const column_range &computed = ranges_[0], &masked = ranges_[1];
-        const bool has_constant =
-            range_count_ == 2 && is_constant(masked) && masked.first < masked.last;
+        const source_span &computed = ranges_[0], &masked = ranges_[1];
+        const bool has_constant = range_count_ == 2 && is_constant(masked) && !masked.is_empty();
         const std::int64_t held = has_constant ? computed.last : plan_.columns;
         float maximum = minus_infinity;
         if (has_constant) maximum = masked.value;
         for (std::size_t i = 0; i < range_count_; ++i)
-            if (ranges_[i].first < ranges_[i].last && ranges_[i].first < held)
+            if (!ranges_[i].is_empty() && ranges_[i].first < held)
                 maximum = std::max(maximum, run_piece(ranges_[i], ranges_[i].first, ranges_[i].last,
                                                       buffer_.data() + ranges_[i].first));
         const row_soft_max& soft_max = *plan_.soft_max;
@@ -332,7 +332,7 @@ private:
     std::array<row_move, max_row_actions> moves_;
     bool may_move_ = false;
     std::size_t action_count_ = 0;
-    std::array<column_range, 2> ranges_;
+    std::array<source_span, 2> ranges_;
     std::size_t range_count_ = 1;
     alignas(64) std::array<float, held_row_columns + 2 * row_block_elems> buffer_;
 };

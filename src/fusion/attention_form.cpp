@@ -28,12 +28,12 @@ public:
     }
 
     void take(const row_select& step) {
-        take_fill(step.side);
+        require(!form_.fill, "scores are masked twice");
+        require(is_number_(step.side), "masked scores are more than one number");
+        form_.fill = step.side;
         form_.cond = step.cond;
         form_.cond_masks = step.op == row_operator::select_masked;
     }
-
-    void take(const row_causal_select& step) { take_fill(step.side); }
 
     attention_form form() && { return std::move(form_); }
 
@@ -51,12 +51,6 @@ private:
         require(!form_.bias, "two sides are added to scores");
         form_.bias = side;
         form_.bias_on_fill = form_.fill.has_value();
-    }
-
-    void take_fill(std::size_t side) {
-        require(!form_.fill, "scores are masked twice");
-        require(is_number_(side), "masked scores are more than one number");
-        form_.fill = side;
     }
 
     const std::function<bool(std::size_t)>& is_number_;

@@ -29,8 +29,7 @@ struct attention_form {
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);
 
-// The numbers of an execution, without its causal offset. `operands` are the first element of each
-// operand.
+// The numbers of an execution. `operands` are the first element of each operand.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands);
 
 } // namespace maskwise::fusion

@@ -15,15 +15,16 @@ struct row_form {
     op_kind kind;
     row_operator op;
     std::size_t inputs;
-    row_operator reversed_operands; // if the row is the second input; `replace` if there is none
-    bool has_constants;
+    row_operator reversed_operands; // if the row is the second input
+    bool has_constant;
 };
 
 constexpr row_form row_forms[] = {
 #define MASKWISE_ROW_BINARY(name, reversed_operands, ...)                                          \
     {op_kind::name, row_operator::name, 2, row_operator::reversed_operands, false},
-#define MASKWISE_ROW_UNARY(name, onednn, onnx, first, ...)                                         \
-    {op_kind::name, row_operator::name, 1, row_operator::name, std::string_view(#first) != "none"},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, attribute)                                          \
+    {op_kind::name, row_operator::name, 1, row_operator::name,                                     \
+     std::string_view(#attribute) != "none"},
 #include "kernel/rows/operators.inc"
 };
 
@@ -66,7 +67,12 @@ public:
     explicit chain_finder(const match_policy& policy) : policy_(policy) {}
 
     row_chain find(const op& start) {
-        start.kind == op_kind::select ? take_select(start) : begin_with_soft_max(start);
+        if (start.kind == op_kind::select)
+            take_select(start);
+        else if (start.kind == op_kind::soft_max)
+            begin_with_soft_max(start);
+        else
+            begin_with_elementwise(start);
         if (!policy_.may_begin_with(chain_.scores))
             throw no_chain{"the scores have readers outside the chain"};
         grow_down();
@@ -88,6 +94,7 @@ private:
 
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
+    void begin_with_elementwise(const op& start);
     bool take_mask(const op& select, bool keeps_row);
     bool may_take_select(const op& select, std::size_t row) const;
     row_step make_select(const op& select, std::size_t row);
@@ -110,7 +117,7 @@ void chain_finder::take_select(const op& select) {
     if (!row) throw no_chain{"not exactly one source of the Select is computed in the partition"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
-    chain_.steps.push_back(is_causal ? row_causal_select{add_operand(select.inputs[2])}
+    chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
                                      : make_select(select, *row));
     chain_.op_ids.push_back(select.id);
     chain_.scores = select.inputs[*row].id;
@@ -122,6 +129,16 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
     chain_.op_ids.push_back(soft_max.id);
     chain_.scores = soft_max.inputs[0].id;
     chain_.result = soft_max.outputs[0].id;
+}
+
+void chain_finder::begin_with_elementwise(const op& start) {
+    const auto inputs = row_inputs_of(start);
+    const auto row = inputs ? policy_.row_of(start, inputs->first, inputs->last) : std::nullopt;
+    if (!row) throw no_chain{"not exactly one input is computed in the partition"};
+    chain_.scores = chain_.result = start.inputs[*row].id;
+    if (!take_elementwise(start)) throw no_chain{"not an operator of rows"};
+    chain_.op_ids.push_back(start.id);
+    chain_.result = start.outputs[0].id;
 }
 
 // Returns false and leaves the chain unchanged if cond is an ordinary operand.
@@ -158,12 +175,12 @@ std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row)
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
     const row_form* form = find_form(user.kind);
-    if (form == nullptr || (form->has_constants && !user.constants)) return std::nullopt;
-    if (form->inputs == 1) return row_change{form->op, user.constants.value_or(row_constants{})};
+    if (form == nullptr || (form->has_constant && !user.constants)) return std::nullopt;
+    if (form->inputs == 1)
+        return row_change{form->op, form->has_constant ? user.constants->front() : 0};
     const row_operator op = row == 0 ? form->op : form->reversed_operands;
     const logical_tensor& side = user.inputs[1 - row];
-    if (!broadcasts(user) || op == row_operator::replace || !policy_.may_be_operand(side.id))
-        return std::nullopt;
+    if (!broadcasts(user) || !policy_.may_be_operand(side.id)) return std::nullopt;
     return row_combine{op, add_operand(side)};
 }
 

@@ -4,7 +4,6 @@
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "exec/parts.hpp"
 #include "tensor/broadcast.hpp"
 #include "tensor/data_type.hpp"
 #include "tensor/tensor_desc.hpp"
@@ -50,27 +49,17 @@ void expand(tensor_desc& matrix, const dims& target) {
     matrix.strides_bytes = strides;
 }
 
-std::int64_t from_end(const tensor_desc& operand, int back) {
-    return operand.extents[operand.extents.rank() - back];
-}
-
-dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
-    outer.push_back(rows);
-    outer.push_back(columns);
-    return outer;
-}
-
 dims join_outer(const tensor_desc& a, const tensor_desc& b) {
     const auto joined = broadcast_numpy(without_last(a.extents, 2), without_last(b.extents, 2));
     if (!joined) refuse_pair(a.extents, b.extents);
     return *joined;
 }
 
+} // namespace
+
 bool is_one_number(const tensor_desc& operand) {
     return element_count(operand.extents) == 1 && computes_in_f32(operand.type);
 }
-
-} // namespace
 
 dims broadcast(const dims& a, const dims& b) {
     const auto joined = broadcast_numpy(a, b);
@@ -92,26 +81,58 @@ void require_rank(const dims& shape, int rank) {
                           " dimensions");
 }
 
+numbers_reader::numbers_reader(attention_form form, const row_chain& rows,
+                               std::span<const tensor_desc> operands, int max_rank)
+    : form_(std::move(form)), is_causal_(std::ranges::any_of(rows.steps, is_causal)),
+      offset_terms_(rows.causal_offset) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        const bool is_number = i != form_.cond && i != form_.bias;
+        types_.push_back(is_number ? operands[i].type : data_type::undef);
+        if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > max_rank))
+            throw shape_error(to_string(operands[i].extents) +
+                              ", but the model says one element of at most " +
+                              std::to_string(max_rank) + " dimensions");
+    }
+}
+
+attention_numbers numbers_reader::read(const tile_plan& plan,
+                                       std::span<const void* const> addresses) const {
+    std::array<float, max_row_operands + max_numbers> values{};
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+        if (types_[i] == data_type::undef) continue;
+        if (addresses[i] == nullptr)
+            throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
+        values[i] = number_at(plan, types_[i], addresses[i]);
+    }
+    return attention_numbers_of(form_, values);
+}
+
+std::optional<mask_rules> numbers_reader::rules(std::span<const void* const> addresses) const {
+    if (!is_causal_) return std::nullopt;
+    mask_rules rules{.causal = true};
+    if (!offset_terms_.empty())
+        rules.offsets = {offset_of(offset_terms_, addresses.subspan(types_.size()))};
+    return rules;
+}
+
 compiled_attention::compiled_attention(const block& matched, std::span<const tensor_desc> inputs,
-                                       const block_outputs& outputs)
-    : offset_terms_(matched.rows.causal_offset) {
+                                       const block_outputs& outputs) {
     const row_chain& chain = matched.rows;
     const attention_chain& attention = *matched.attention;
     const auto operands = inputs.subspan(3, chain.operands.size() + attention.numbers.size());
-    form_ = make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
-    form_.scale.insert(form_.scale.end(), attention.factors.begin(), attention.factors.end());
+    attention_form form =
+        make_attention_form(chain, [&](std::size_t i) { return is_one_number(operands[i]); });
+    form.scale.insert(form.scale.end(), attention.factors.begin(), attention.factors.end());
     for (const tensor_desc& term : inputs.subspan(3 + operands.size())) require_offset_term(term);
     attention_desc desc;
     desc.query = matrix_of(inputs[0], attention.query);
     desc.key = matrix_of(inputs[1], attention.key);
     desc.value = matrix_of(inputs[2], attention.value);
-    describe_scores(desc, chain, operands);
+    describe_scores(desc, form, chain.rank, operands);
     describe_result(desc, attention);
-    take_numbers(operands);
-    desc.cond_masks = form_.cond_masks;
-    desc.bias_on_fill = form_.bias_on_fill;
-    if (is_causal(chain.steps))
-        desc.causal = causal_boundary::top_left; // execution adds the offset
+    desc.cond_masks = form.cond_masks;
+    desc.bias_on_fill = form.bias_on_fill;
+    numbers_ = {std::move(form), chain, operands, dst_.rank()};
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;
     desc.scale = 1; // given at execution
@@ -122,43 +143,32 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
 
 // Sets cond and bias, and broadcasts query and key to the scores' shape: a cond or a bias may have
 // more heads, rows and keys than the product of query and key.
-void compiled_attention::describe_scores(attention_desc& desc, const row_chain& chain,
-                                         std::span<const tensor_desc> operands) const {
+void compiled_attention::describe_scores(attention_desc& desc, const attention_form& form,
+                                         const std::optional<int>& model_rank,
+                                         std::span<const tensor_desc> operands) {
     tensor_desc &query = desc.query, &key = desc.key;
-    dims scores = with_matrix(join_outer(query, key), from_end(query, 2), from_end(key, 2));
+    dims scores =
+        with_matrix(join_outer(query, key), query.extents.end()[-2], key.extents.end()[-2]);
     const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
         if (!operand) return;
         target = operands[*operand];
         scores = broadcast(scores, target.extents);
     };
-    take(form_.cond, desc.cond);
-    take(form_.bias, desc.bias);
-    if (chain.rank) require_rank(scores, *chain.rank);
+    take(form.cond, desc.cond);
+    take(form.bias, desc.bias);
+    if (model_rank) require_rank(scores, *model_rank);
     const int rank = scores.rank();
-    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], from_end(query, 1)));
-    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], from_end(key, 1)));
+    expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], query.extents.end()[-1]));
+    expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], key.extents.end()[-1]));
 }
 
 // The extents of dst: those of the result, transposed.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
-    const dims result = with_matrix(join_outer(desc.query, desc.value), from_end(desc.query, 2),
-                                    from_end(desc.value, 1));
+    const dims result = with_matrix(join_outer(desc.query, desc.value),
+                                    desc.query.extents.end()[-2], desc.value.extents.end()[-1]);
     dst_order_ = order_of(result, attention.order);
     for (const int d : dst_order_) dst_.push_back(result[d]);
-}
-
-// Every operand except cond and bias must be one number. Its rank is at most dst's, or it would
-// raise the rank of the result.
-void compiled_attention::take_numbers(std::span<const tensor_desc> operands) {
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        const bool is_number = i != form_.cond && i != form_.bias;
-        number_types_.push_back(is_number ? operands[i].type : data_type::undef);
-        if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > dst_.rank()))
-            throw shape_error(to_string(operands[i].extents) +
-                              ", but the model says one element of at most " +
-                              std::to_string(dst_.rank()) + " dimensions");
-    }
 }
 
 dims compiled_attention::statistics() const {
@@ -186,33 +196,24 @@ void compiled_attention::describe_outputs(attention_desc& desc,
 
 compiled_attention::call compiled_attention::bind(const block_addresses& addresses) const {
     const auto inputs = addresses.inputs;
-    const auto operands = inputs.subspan(3, number_types_.size());
+    const auto operands = inputs.subspan(3, numbers_.operands());
     const auto address = [&](const std::optional<std::size_t>& operand) {
         return operand ? operands[*operand] : nullptr;
     };
-    const attention_operands pointers{inputs[0],           inputs[1],           inputs[2],
-                                      address(form_.cond), address(form_.bias), addresses.dst,
+    const attention_form& form = numbers_.form();
+    const attention_operands pointers{inputs[0],           inputs[1],          inputs[2],
+                                      address(form.cond),  address(form.bias), addresses.dst,
                                       addresses.statistics};
     require_addresses(plan_->desc, pointers);
-    std::array<float, max_row_operands + max_numbers> values{};
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        if (number_types_[i] == data_type::undef) continue;
-        if (operands[i] == nullptr)
-            throw argument_error("operand " + std::to_string(i) + " of attention has no memory");
-        values[i] = number_at(*plan_, number_types_[i], operands[i]);
-    }
-    attention_numbers numbers = attention_numbers_of(form_, values);
-    if (plan_->numbers.causal_offset)
-        numbers.causal_offset = offset_of(offset_terms_, inputs.subspan(3 + operands.size()));
-    return {pointers, numbers};
+    const auto numbers = inputs.subspan(3);
+    return {pointers, numbers_.read(*plan_, numbers), numbers_.rules(numbers)};
 }
 
 void compiled_attention::run(const block_addresses& addresses, const parallel_loop* loop,
                              block_scratch* memory) const {
-    const call bound = bind(addresses);
-    const parallel_loop alone = calling_thread();
-    if (loop != nullptr && products_of(*plan_) < host_parallel_from_products) loop = &alone;
-    run_attention(*plan_, bound.operands, bound.numbers, loop, memory);
+    call bound = bind(addresses);
+    if (bound.rules) bound.operands.rules = &*bound.rules;
+    run_attention(*plan_, bound.operands, bound.numbers, loop_for(*plan_, loop), memory);
 }
 
 } // namespace maskwise::fusion

@@ -17,6 +17,32 @@ void require_rank(const dims& shape, int rank);
 // The output, dense if it has no strides. Throws shape_error if its extents differ.
 tensor_desc complete(const tensor_desc& output, const dims& extents);
 
+// The numbers and rules of an execution: every operand except cond and bias, and the causal offset.
+class numbers_reader {
+public:
+    numbers_reader() = default;
+    // Throws argument_error for steps and terms that attention does not have, and shape_error for a
+    // number with more than `max_rank` dimensions.
+    numbers_reader(attention_form form, const row_chain& rows,
+                   std::span<const tensor_desc> operands, int max_rank);
+
+    const attention_form& form() const { return form_; }
+    std::size_t operands() const { return types_.size(); }
+    // `addresses` are those of the operands, then of the terms. Throws argument_error for null.
+    attention_numbers read(const tile_plan& plan, std::span<const void* const> addresses) const;
+    // The causal mask; nullopt: none.
+    std::optional<mask_rules> rules(std::span<const void* const> addresses) const;
+
+private:
+    attention_form form_;
+    std::vector<data_type> types_; // one per operand; undef for cond and bias
+    bool is_causal_ = false;
+    std::vector<offset_term> offset_terms_;
+};
+
+// Whether an operand is one number that attention can use.
+bool is_one_number(const tensor_desc& operand);
+
 // A compiled block with attention.
 class compiled_attention final : public compiled_block {
 public:
@@ -34,20 +60,19 @@ private:
     struct call {
         attention_operands operands;
         attention_numbers numbers;
+        std::optional<mask_rules> rules;
     };
 
-    void describe_scores(attention_desc& desc, const row_chain& chain,
-                         std::span<const tensor_desc> operands) const;
+    static void describe_scores(attention_desc& desc, const attention_form& form,
+                                const std::optional<int>& rank,
+                                std::span<const tensor_desc> operands);
     void describe_result(const attention_desc& desc, const attention_chain& attention);
-    void take_numbers(std::span<const tensor_desc> operands);
     void describe_outputs(attention_desc& desc, const block_outputs& outputs) const;
     call bind(const block_addresses& addresses) const;
 
-    attention_form form_;
+    numbers_reader numbers_;
     dims dst_;
     std::vector<int> dst_order_;
-    std::vector<data_type> number_types_; // one per operand; undef for cond and bias
-    std::vector<offset_term> offset_terms_;
     std::shared_ptr<const tile_plan> plan_;
 };
 

@@ -3,7 +3,7 @@
 #include "fusion/block.hpp"
 
 #include "attention/tile_plan.hpp"
-#include "plan/recent_plans.hpp"
+#include "base/recent_plans.hpp"
 
 #include <memory>
 #include <span>

@@ -55,14 +55,15 @@ std::optional<merged_chain> find_merged(const op& select, const match_policy& po
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason) {
-    const auto is_select = [](const op& op) { return op.kind == op_kind::select; };
-    const auto selects = std::ranges::count_if(ops, is_select);
-    if (selects != 1) {
+    const auto selects = std::ranges::count(ops, op_kind::select, &op::kind);
+    const auto kind = selects == 0 ? op_kind::soft_max : op_kind::select;
+    if (selects > 1 || std::ranges::count(ops, kind, &op::kind) != 1) {
         reason = std::to_string(selects) + " Selects in one partition";
         return std::nullopt;
     }
     try {
-        return find_chain(*std::ranges::find_if(ops, is_select), partition_policy(ops, output_ids));
+        return find_chain(*std::ranges::find(ops, kind, &op::kind),
+                          partition_policy(ops, output_ids));
     } catch (const no_chain& none) {
         reason = none.reason;
         return std::nullopt;

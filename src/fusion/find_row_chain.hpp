@@ -10,9 +10,10 @@
 
 namespace maskwise::fusion {
 
-// Finds the chain of a partition. `ops` are in topological order; `output_ids` are its output
-// ports. Returns nullopt and sets `reason` if the partition is not such a chain: two Selects, a
-// value used twice, SoftMax along another axis, a mask computed by other operators.
+// Finds the chain around a partition's Select or, without one, its SoftMax. `ops` are in
+// topological order; `output_ids` are its output ports. Returns nullopt and sets `reason` if the
+// partition is not such a chain: two Selects, a value used twice, SoftMax along another axis, a
+// mask computed by other operators.
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);

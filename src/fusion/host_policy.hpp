@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <set>
-#include <span>
 
 namespace maskwise::fusion {
 
@@ -15,12 +13,6 @@ namespace maskwise::fusion {
 // row: it is the one that is most likely the scores.
 class host_policy : public match_policy {
 public:
-    // Later blocks may not take these operators.
-    void mark_taken(std::span<const std::size_t> op_ids) {
-        taken_.insert(op_ids.begin(), op_ids.end());
-    }
-
-    bool may_take(const op& op) const override { return !taken_.contains(op.id); }
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_follow_soft_max(data_type) const override { return false; }
     bool may_scale_scores() const override { return true; }
@@ -30,8 +22,6 @@ protected:
 
 private:
     bool comes_from_product(std::size_t value, int depth) const;
-
-    std::set<std::size_t> taken_;
 };
 
 // The block around a SoftMax along the last dimension: attention if its kernels support the chain,

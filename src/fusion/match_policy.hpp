@@ -29,7 +29,11 @@ public:
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
-    virtual bool may_take(const op&) const { return true; }
+    // Later chains and blocks may not take these operators.
+    void mark_taken(std::span<const std::size_t> op_ids) {
+        taken_.insert(op_ids.begin(), op_ids.end());
+    }
+    virtual bool may_take(const op& op) const { return !taken_.contains(op.id); }
     // Whether the value is an output.
     virtual bool leaves(std::size_t value) const = 0;
     // Which of two inputs is the row; nullopt if that is ambiguous.
@@ -51,6 +55,7 @@ protected:
 
 private:
     graph_index values_;
+    std::set<std::size_t> taken_;
 };
 
 // In a oneDNN partition, the row is the input that the partition computes, and operands are inputs
@@ -78,13 +83,8 @@ public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)
         : match_policy(graph_index(graph, stands_alone)), stands_alone_(stands_alone) {}
 
-    // Later chains may not take these operators.
-    void mark_taken(std::span<const std::size_t> op_ids) {
-        taken_.insert(op_ids.begin(), op_ids.end());
-    }
-
     bool may_take(const op& op) const override {
-        return !taken_.contains(op.id) && stands_alone_(op.id);
+        return match_policy::may_take(op) && stands_alone_(op.id);
     }
     // A value without a user is an output of the graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
@@ -94,7 +94,6 @@ public:
 
 private:
     const op_filter& stands_alone_;
-    std::set<std::size_t> taken_;
 };
 
 } // namespace maskwise::fusion

@@ -24,6 +24,8 @@ enum class op_kind : std::uint8_t {
     mat_mul,
     static_transpose,
     reorder,
+    exp,
+    reduce_sum,
     other
 };
 
@@ -35,13 +37,14 @@ struct op {
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
     std::optional<std::string> mode; // of SoftMax; only Maskwise has nan_as_zero
-    // LeakyReLU: alpha; Clamp: min and max; Quantize: scale and zero point, unset if it has one for
-    // each channel.
+    // LeakyReLU: alpha; Quantize: scale and zero point, unset if it has one for each channel.
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
     bool transpose_a = false, transpose_b = false; // of MatMul
     std::vector<std::int64_t> order = {};          // of StaticTranspose
+    std::vector<std::int64_t> axes = {};           // of ReduceSum
+    bool keeps_dims = false;                       // of ReduceSum
 };
 
 // Whether the operator works along this dimension of its first input, counted from the end.

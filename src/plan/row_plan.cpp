@@ -57,7 +57,7 @@ role role_of(const row_desc& desc, std::size_t operand) {
 
 // Whether rows have a direction: with a SoftMax or a causal mask.
 bool works_along_rows(const row_desc& desc) {
-    return desc.soft_max || is_causal(desc.steps);
+    return desc.soft_max || std::ranges::any_of(desc.steps, is_causal);
 }
 
 void require_sizes(const row_desc& desc) {
@@ -79,9 +79,8 @@ void require_moving(const row_operand& scores, std::int64_t columns) {
 
 void require_one_masked_value(const row_plan& plan) {
     for (const row_step& step : plan.steps)
-        if (const auto* select = std::get_if<row_causal_select>(&step))
-            if (!plan.operands[select->side].is_scalar)
-                throw argument_error("the masked value of a causal mask changes along the row");
+        if (is_causal(step) && !plan.operands[std::get<row_select>(step).side].is_scalar)
+            throw argument_error("the masked value of a causal mask changes along the row");
 }
 
 void require_layouts(const row_desc& desc) {
@@ -175,8 +174,9 @@ constexpr const char* operator_names[] = {
 };
 
 struct step_name {
-    const char* operator()(const row_causal_select&) const { return "select_causal"; }
-    const char* operator()(const row_select&) const { return "select"; }
+    const char* operator()(const row_select& step) const {
+        return step.cond ? "select" : "select_causal";
+    }
     const char* operator()(const auto& step) const {
         return operator_names[static_cast<std::size_t>(step.op)];
     }
@@ -195,10 +195,9 @@ std::span<const char* const> row_operator_names() {
     return operator_names;
 }
 
-bool is_causal(const std::vector<row_step>& steps) {
-    return std::ranges::any_of(steps, [](const row_step& step) {
-        return std::holds_alternative<row_causal_select>(step);
-    });
+bool is_causal(const row_step& step) {
+    const auto* const select = std::get_if<row_select>(&step);
+    return select != nullptr && !select->cond;
 }
 
 row_plan make_row_plan(const row_desc& requested, isa target, std::int64_t stream_from_bytes) {

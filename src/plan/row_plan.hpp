@@ -25,7 +25,7 @@ constexpr elem_type elem_type_of(data_type type) {
 // are operand numbers.
 struct row_change { // row = op(row)
     row_operator op;
-    row_constants constants = {};
+    float constant = 0;
 };
 struct row_combine { // row = row op side
     row_operator op;
@@ -33,12 +33,15 @@ struct row_combine { // row = row op side
 };
 struct row_select { // row = cond ? row : side, or cond ? side : row
     row_operator op;
-    std::size_t cond, side;
-};
-struct row_causal_select { // row = row number + offset >= column number ? row : side
+    // nullopt: causal, cond is row number + offset >= column number, and op is select_kept
+    std::optional<std::size_t> cond;
     std::size_t side;
 };
-using row_step = std::variant<row_change, row_combine, row_select, row_causal_select>;
+using row_step = std::variant<row_change, row_combine, row_select>;
+
+constexpr row_select causal_select(std::size_t side) {
+    return {row_operator::select_kept, std::nullopt, side};
+}
 
 // Runs over the row after the steps.
 struct row_soft_max {
@@ -68,7 +71,7 @@ struct row_desc {
 // Names as in operators.inc, for example "select_kept".
 std::span<const char* const> row_operator_names();
 
-bool is_causal(const std::vector<row_step>& steps);
+bool is_causal(const row_step& step);
 
 // An operand as the walk over rows sees it.
 struct row_operand {

@@ -80,6 +80,12 @@ dims without_last(const dims& extents, int count) {
     return dims(std::span(extents.begin(), static_cast<std::size_t>(extents.rank() - count)));
 }
 
+dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns) {
+    outer.push_back(rows);
+    outer.push_back(columns);
+    return outer;
+}
+
 std::int64_t element_count(const dims& extents) {
     require_no_negative(extents);
     if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return 0;

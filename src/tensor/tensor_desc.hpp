@@ -43,6 +43,8 @@ std::string to_string(const tensor_desc& desc);
 
 // The extents without the last `count`.
 dims without_last(const dims& extents, int count);
+// {outer..., rows, columns}.
+dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws shape_error on overflow
 // or a negative extent.

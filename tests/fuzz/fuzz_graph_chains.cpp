@@ -1,10 +1,9 @@
 // Graphs around a Select that are merged or become composites, compiled with other shapes and
-// layouts than at add_op. The plugin must accept the graphs that oneDNN alone accepts, and both must compute
-// the same within bounds that follow from the operators.
-// usage: fuzz_graph_chains INPUTS SEED [FILE...]
-// A child process runs the inputs. On some of them oneDNN alone ends the process: then the program
-// without the plugin, in the same folder with "_alone" after its name, must end, too, and another
-// child continues.
+// layouts than at add_op. The plugin must accept the graphs that oneDNN alone accepts, and both
+// must compute the same within bounds that follow from the operators. usage: fuzz_graph_chains
+// INPUTS SEED [FILE...] A child process runs the inputs. On some of them oneDNN alone ends the
+// process: then the program without the plugin, in the same folder with "_alone" after its name,
+// must end, too, and another child continues.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/chain_check.hpp"

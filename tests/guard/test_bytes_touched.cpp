@@ -1,5 +1,6 @@
-// Counts the bytes that a Select reads and writes while the shipped kernels run. A source that the mask does
-// not need is not read, a dst that does not change is not written, and nothing is copied elsewhere.
+// Counts the bytes that a Select reads and writes while the shipped kernels run. A source that the
+// mask does not need is not read, a dst that does not change is not written, and nothing is copied
+// elsewhere.
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"

@@ -8,7 +8,8 @@
 namespace maskwise::guard {
 
 // A buffer that records which of its pages are read or written: pages are protected, and
-// unprotected at their first fault. Counts the pages that shipped kernels touch, on every instruction set.
+// unprotected at their first fault. Counts the pages that shipped kernels touch, on every
+// instruction set.
 class watched_buffer {
 public:
     enum class watch { reads_and_writes, writes };

@@ -59,16 +59,30 @@ void keep_by_rules(const attention_case& problem, const extent_list& extents, gr
             kept.values[static_cast<std::size_t>(i)] = 0;
 }
 
-// For each score: not 0 if the boundary, the rules and cond keep it.
+// What slopes add to each score.
+grid biases_of_slopes(const attention_case& problem, grid biases) {
+    const rule_shape shape = problem.shape();
+    const auto& slopes = problem.rules->slopes;
+    const std::int64_t heads = problem.outer().empty() ? 1 : problem.outer().back();
+    const std::int64_t places = shape.rows * shape.keys;
+    const std::int64_t each =
+        std::ssize(biases.values) / std::max<std::int64_t>(shape.sequences, 1);
+    for (std::int64_t i = 0; i < std::ssize(biases.values); ++i) {
+        const std::int64_t sequence = i / each, head = i / places % heads;
+        const std::int64_t index = std::ssize(slopes) == heads ? head : sequence * heads + head;
+        const std::int64_t position =
+            position_of(*problem.rules, shape, sequence, i % places / shape.keys);
+        biases.values[static_cast<std::size_t>(i)] =
+            -double{slopes[static_cast<std::size_t>(index)]} *
+            static_cast<double>(std::abs(position - i % shape.keys));
+    }
+    return biases;
+}
+
+// For each score: not 0 if the rules and cond keep it.
 grid kept_places(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
-    const std::size_t row_axis = extents.size() - 2;
-    const bool is_right = problem.desc.causal == causal_boundary::bottom_right;
-    const auto ahead = static_cast<double>(is_right ? extents.back() - extents[row_axis] : 0);
-    const bool has_boundary = problem.desc.causal != causal_boundary::none;
-    grid kept = combine(
-        index_along(extents, row_axis), index_along(extents, row_axis + 1),
-        [&](double row, double key) { return !has_boundary || key <= row + ahead ? 1.0 : 0.0; });
+    grid kept{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
     if (problem.rules) keep_by_rules(problem, extents, kept);
     if (!problem.cond.exists() || !by_cond) return kept;
     return combine(kept, grid_of(problem.cond), [&](double is_kept, double cond) {
@@ -98,7 +112,10 @@ attention_scores scores_of(const attention_case& problem) {
     attention_scores scores{product([](double value) { return value; }),
                             product([](double value) { return std::abs(value); })};
     const grid kept = kept_places(problem);
-    const grid biases = problem.bias.exists() ? whole(grid_of(problem.bias)) : nothing;
+    const bool has_slopes = problem.rules && !problem.rules->slopes.empty();
+    const grid biases = problem.bias.exists() ? whole(grid_of(problem.bias))
+                        : has_slopes          ? biases_of_slopes(problem, nothing)
+                                              : nothing;
     for (std::size_t i = 0; i < scores.values.values.size(); ++i) {
         double &score = scores.values.values[i], &size = scores.sizes.values[i];
         const double bias = biases.values[i];
@@ -106,7 +123,8 @@ attention_scores scores_of(const attention_case& problem) {
         size = kept.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
         // In f32, because a large fill absorbs its bias, and the lowest number absorbs its score.
         if (kept.values[i] == 0) {
-            score = desc.fill + (desc.bias_on_fill ? static_cast<float>(bias) : 0.0F);
+            score =
+                desc.fill + (desc.bias_on_fill && !has_slopes ? static_cast<float>(bias) : 0.0F);
             continue;
         }
         if (desc.soft_cap != 0)

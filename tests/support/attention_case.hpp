@@ -64,8 +64,7 @@ struct wanted_attention {
 
 // The definition, in double precision.
 wanted_attention expected(const attention_case& problem);
-// Whether any row of any head keeps each key, by the rules and the boundary, and optionally by
-// cond.
+// Whether any row of any head keeps each key, by the rules, and optionally by cond.
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
 // any: permuted, backward and with gaps. repeated: also with strides of 0, for inputs. turned:

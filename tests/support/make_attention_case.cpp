@@ -158,6 +158,16 @@ layout draw_layout(generator& random) {
     return one_in(random, 3) ? layout::repeated : layout::dense;
 }
 
+// Some are steep enough that tiles far away have no weight.
+void draw_slopes(generator& random, attention_case& problem) {
+    const extent_list outer = problem.outer();
+    const std::int64_t heads = outer.empty() ? 1 : outer.back();
+    const std::int64_t count = one_in(random, 2) ? heads : problem.shape().sequences * heads;
+    for (const double slope : normal_numbers(random, count, one_in(random, 3) ? 5 : 0.2))
+        problem.rules->slopes.push_back(
+            static_cast<float>(one_in(random, 8) ? slope : std::abs(slope)));
+}
+
 void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     if (one_in(random, 2)) {
         lay_out(random, problem.cond, data_type::boolean, side_shape(random, shapes),
@@ -171,9 +181,10 @@ void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& p
         problem.bias.fill(draw_bias(random, problem.bias.type, problem.bias.elements.extents));
     }
     if (one_in(random, 3))
-        problem.desc.causal =
-            one_in(random, 2) ? causal_boundary::top_left : causal_boundary::bottom_right;
-    if (one_in(random, 3)) problem.rules = draw_rules(random, problem.shape());
+        problem.rules = boundaries[static_cast<std::size_t>(draw(random, 1, 2))];
+    else if (one_in(random, 2))
+        problem.rules = draw_rules(random, problem.shape());
+    if (problem.rules && !problem.bias.exists() && one_in(random, 3)) draw_slopes(random, problem);
     problem.desc.fill = draw_fill(random);
     problem.desc.inf_as_zero = one_in(random, 2);
     problem.desc.nan_as_zero = one_in(random, 5);
@@ -336,12 +347,12 @@ std::string to_string(const attention_case& problem) {
     return one("query", problem.query) + one("key", problem.key) + one("value", problem.value) +
            one("cond", problem.cond) + one("bias", problem.bias) + one("sinks", problem.sinks) +
            one("dst", problem.dst) + one("statistics", problem.statistics) + "fill " +
-           std::to_string(desc.fill) + " causal " + std::string(to_string(desc.causal)) +
-           " soft_cap " + std::to_string(desc.soft_cap) + " inf_as_zero " +
-           std::to_string(desc.inf_as_zero) + " nan_as_zero " + std::to_string(desc.nan_as_zero) +
-           " cond_masks " + std::to_string(desc.cond_masks) + " bias_on_fill " +
-           std::to_string(desc.bias_on_fill) + " grouped " + std::to_string(desc.grouped_queries) +
-           " scale " + (desc.scale ? std::to_string(*desc.scale) : "default") +
+           std::to_string(desc.fill) + " soft_cap " + std::to_string(desc.soft_cap) +
+           " inf_as_zero " + std::to_string(desc.inf_as_zero) + " nan_as_zero " +
+           std::to_string(desc.nan_as_zero) + " cond_masks " + std::to_string(desc.cond_masks) +
+           " bias_on_fill " + std::to_string(desc.bias_on_fill) + " grouped " +
+           std::to_string(desc.grouped_queries) + " scale " +
+           (desc.scale ? std::to_string(*desc.scale) : "default") +
            (problem.rules ? ", rules: " + to_string(*problem.rules) : "");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace maskwise::test {
@@ -49,29 +50,39 @@ std::string text_of(const char* name, const values& all) {
 
 } // namespace
 
+// The document of a row outside all documents has no keys.
+std::optional<document> document_of(const mask_rules& rules, std::int64_t sequence,
+                                    std::int64_t row) {
+    if (rules.documents.empty()) return std::nullopt;
+    const std::size_t list = rules.documents.size() == 1 ? 0 : static_cast<std::size_t>(sequence);
+    const auto& documents = rules.documents[list];
+    const auto place = std::ranges::find_if(documents, [&](const document& one) {
+        return one.first_row <= row && row < one.first_row + one.rows;
+    });
+    return place == documents.end() ? document{} : *place;
+}
+
+std::int64_t position_of(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
+                         std::int64_t row) {
+    const std::int64_t end = std::min(shape.keys, value_of(rules.lengths, sequence, shape.keys));
+    const std::int64_t offset = value_of(rules.offsets, sequence, 0);
+    const auto place = document_of(rules, sequence, row);
+    if (!place || !rules.in_documents)
+        return row + offset + (rules.from_end ? end - shape.rows : 0);
+    return row - place->first_row + place->first_key + offset +
+           (rules.from_end ? place->keys - place->rows : 0);
+}
+
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key) {
     const std::int64_t start = value_of(rules.starts, sequence, 0);
     const std::int64_t end = std::min(shape.keys, value_of(rules.lengths, sequence, shape.keys));
     if (key < start || key >= end) return false;
     std::int64_t origin = start;
-    std::int64_t position =
-        row + value_of(rules.offsets, sequence, 0) + (rules.from_end ? end - shape.rows : 0);
-    if (!rules.documents.empty()) {
-        const std::size_t list =
-            rules.documents.size() == 1 ? 0 : static_cast<std::size_t>(sequence);
-        const auto& documents = rules.documents[list];
-        const auto row_document = std::ranges::find_if(documents, [&](const document& one) {
-            return one.first_row <= row && row < one.first_row + one.rows;
-        });
-        if (row_document == documents.end()) return false;
-        if (key < row_document->first_key || key >= row_document->first_key + row_document->keys)
-            return false;
-        origin = row_document->first_key;
-        if (rules.in_documents)
-            position = row - row_document->first_row + row_document->first_key +
-                       value_of(rules.offsets, sequence, 0) +
-                       (rules.from_end ? row_document->keys - row_document->rows : 0);
+    const std::int64_t position = position_of(rules, shape, sequence, row);
+    if (const auto place = document_of(rules, sequence, row)) {
+        if (key < place->first_key || key >= place->first_key + place->keys) return false;
+        origin = place->first_key;
     }
     if (key - origin < value_of(rules.prefixes, sequence, 0)) return true;
     if (rules.causal && key > position) return false;
@@ -122,6 +133,7 @@ std::string to_string(const mask_rules& rules) {
                 std::to_string(rules.chunks->earlier) + ", ";
     text += text_of("offsets", rules.offsets) + text_of("prefixes", rules.prefixes) +
             text_of("starts", rules.starts) + text_of("lengths", rules.lengths);
+    for (const float slope : rules.slopes) text += "slope " + std::to_string(slope) + ", ";
     for (const auto& documents : rules.documents) {
         text += "documents: ";
         for (const document& one : documents)

@@ -108,6 +108,7 @@ struct panel_gradients {
     const float* log_sums = nullptr;
     const float* deltas = nullptr; // dot(dst, gradient of dst) per query
     bool of_bias = false;          // gradients after the soft cap, where the bias is added
+    bool of_fill = false;          // masked places have gradients, too
     // [keys][panel] of bf16, if the tile is in_pairs: weights and gradients. `products` become the
     // gradients in the layout of weights in pairs.
     std::uint16_t* weight_rows = nullptr;
@@ -155,6 +156,10 @@ struct attention_kernels {
     // The same as [columns][panel]; lanes past the last query are 0.
     void (*load_panel)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                        float factor, float* dst, float* scratch);
+    // -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions and
+    // slopes. Writes whole vectors: dst has room for 64 keys.
+    void (*write_slopes)(const float* positions, const float* slopes, std::int64_t keys,
+                         float* dst);
     // Conditions as bytes [keys][panel].
     void (*load_conds)(const strided_matrix& src, std::int64_t queries, std::int64_t keys,
                        std::byte* dst);
@@ -171,8 +176,8 @@ struct attention_kernels {
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& dst, float* scratch);
     // Turns products of queries and keys into weights, and the other products into gradients.
-    // Masked places have gradients of 0, also if their products are NaN. Returns false if the tile
-    // has a mask or bias and a product that is not finite.
+    // Masked places have gradients of 0, also if their products are NaN, unless of_fill. Returns
+    // false if the tile has a mask or bias and a product that is not finite.
     bool (*score_gradients)(const panel_scores& tile, const panel_gradients& to);
     // Stores dense rows of f32.
     void (*store_rows)(const float* rows, std::int64_t row_count, std::int64_t columns,

@@ -74,7 +74,7 @@ struct gradient_lanes {
         const auto weight = InPairs ? exp_of_pair(exponent) : exp_below_one(exponent);
         auto gradient = hn::Mul(weight, hn::Sub(other, delta));
         if (Steps::has_slope && !to.of_bias) gradient = hn::Mul(gradient, slope);
-        if (IsMasked && !(to.of_bias && tile.bias_on_fill))
+        if (IsMasked && !to.of_fill)
             gradient = zero_masked(tile, key, lane, gradient); // last: the slope may be NaN
         return {weight, gradient};
     }
@@ -89,10 +89,12 @@ struct gradient_lanes {
         }
     }
 
-    // Rounds to bf16, ties away from zero. No NaN of bf16 becomes a number.
+    // Rounds to bf16, ties to even. No NaN of bf16 becomes a number.
     HWY_ATTR HWY_INLINE static void store_row(vec_f32 row, std::uint16_t* dst) {
         const hn::RebindToUnsigned<f32_tag> du;
-        const auto bits = hn::Add(hn::BitCast(du, row), hn::Set(du, 0x8000));
+        auto bits = hn::BitCast(du, row);
+        const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+        bits = hn::Add(bits, hn::Add(is_odd, hn::Set(du, 0x7FFF)));
         hn::StoreU(hn::TruncateTo(hn::Rebind<std::uint16_t, f32_tag>(), hn::ShiftRight<16>(bits)),
                    hn::Rebind<std::uint16_t, f32_tag>(), dst);
     }
@@ -115,7 +117,7 @@ struct gradient_lanes {
                 store_rows(odd, key + 1);
                 second = odd.gradient;
             }
-            hn::StoreU(round_to_pairs_fast(even.gradient, second), d,
+            hn::StoreU(round_to_pairs(even.gradient, second), d,
                        to.products + key / 2 * panel + lane);
         }
     }

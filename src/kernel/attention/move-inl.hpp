@@ -225,6 +225,32 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
     if (factor != 1) multiply_all(dst, columns * panel, factor);
 }
 
+// A panel narrower than a vector is repeated for the next keys.
+template <class Panel>
+HWY_ATTR void panel_write_slopes(const float* positions, const float* slopes, std::int64_t keys,
+                                 float* dst) {
+    const f32_tag d;
+    const std::int64_t panel = Panel::queries(), lanes = f32_lanes();
+    const std::int64_t width = std::max(panel, lanes), keys_at_once = width / panel;
+    HWY_ALIGN float repeated[2][hn::MaxLanes(f32_tag())];
+    if (panel < lanes) {
+        for (std::int64_t i = 0; i < lanes; ++i) {
+            repeated[0][i] = positions[i % panel] - static_cast<float>(i / panel);
+            repeated[1][i] = slopes[i % panel];
+        }
+        positions = repeated[0];
+        slopes = repeated[1];
+    }
+    for (std::int64_t lane = 0; lane < width; lane += lanes) {
+        const auto position = hn::LoadU(d, positions + lane);
+        const auto slope = hn::Neg(hn::LoadU(d, slopes + lane));
+        for (std::int64_t key = 0; key < keys; key += keys_at_once) {
+            const auto distance = hn::Abs(hn::Sub(position, hn::Set(d, static_cast<float>(key))));
+            hn::StoreU(hn::Mul(slope, distance), d, dst + key * panel + lane);
+        }
+    }
+}
+
 template <class Panel>
 HWY_ATTR void panel_load_conds(const strided_matrix& src, std::int64_t queries, std::int64_t keys,
                                std::byte* dst) {

@@ -262,6 +262,7 @@ attention_by_narrow_panel(const attention_kernels& wide,
     kernels.accumulate_sums = accumulate_narrow_sums;
     kernels.load_queries = load_narrow_queries<Panel>;
     kernels.load_panel = panel_load<Panel>;
+    kernels.write_slopes = panel_write_slopes<Panel>;
     kernels.load_conds = panel_load_conds<Panel>;
     kernels.store_panel = store_narrow;
     kernels.takes_any_type = true;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,9 +33,6 @@ enum class row_operator : std::uint8_t {
 #include "kernel/rows/operators.inc"
 };
 
-// leaky_relu: the factor. clamp: minimum and maximum.
-using row_constants = std::array<float, 2>;
-
 constexpr bool has_side(row_operator op) {
     return op <= row_operator::select_masked;
 }
@@ -54,7 +50,7 @@ struct row_action {
     row_side side = {};
     // For a select: one byte per element from the row's column 0; any byte but 0 is true.
     const std::byte* cond = nullptr;
-    row_constants constants = {};
+    float constant = 0; // leaky_relu: the factor
 };
 
 // A piece of a row, and the actions to apply to it.

@@ -40,10 +40,6 @@ HWY_ATTR HWY_INLINE vec_f32 apply_binary(vec_f32 row, vec_f32 side) {
     if constexpr (Operator == row_operator::subtract) return hn::Sub(row, side);
     if constexpr (Operator == row_operator::multiply) return hn::Mul(row, side);
     if constexpr (Operator == row_operator::divide) return hn::Div(row, side);
-    if constexpr (Operator == row_operator::maximum)
-        return hn::IfThenElse(hn::Gt(row, side), row, side);
-    if constexpr (Operator == row_operator::minimum)
-        return hn::IfThenElse(hn::Lt(row, side), row, side);
     if constexpr (Operator == row_operator::subtract_from) return hn::Sub(side, row);
     if constexpr (Operator == row_operator::divide_into) return hn::Div(side, row);
     if constexpr (Operator == row_operator::replace) return side;
@@ -142,31 +138,27 @@ HWY_ATTR HWY_INLINE vec_f32 rounded_to_f16(vec_f32 row) {
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE vec_f32 apply_unary(vec_f32 row, const row_constants& constants = {}) {
+HWY_ATTR HWY_INLINE vec_f32 apply_unary(vec_f32 row, float constant = 0) {
     const f32_tag d;
-    const auto first = hn::Set(d, constants[0]), second = hn::Set(d, constants[1]);
     if constexpr (Operator == row_operator::tanh) return hn::Tanh(d, row);
     if constexpr (Operator == row_operator::leaky_relu)
-        return hn::IfThenElse(hn::Gt(row, hn::Zero(d)), row, hn::Mul(first, row));
-    if constexpr (Operator == row_operator::clamp)
-        return apply_binary<row_operator::minimum>(apply_binary<row_operator::maximum>(row, first),
-                                                   second);
+        return hn::IfThenElse(hn::Gt(row, hn::Zero(d)), row, hn::Mul(hn::Set(d, constant), row));
     if constexpr (Operator == row_operator::round_bf16)
         return hn::BitCast(d, hn::ShiftLeft<16>(bf16_bits(row)));
     if constexpr (Operator == row_operator::round_f16) return rounded_to_f16(row);
 }
 
 template <row_operator Operator>
-HWY_ATTR HWY_INLINE void change_block(const row_constants& constants, row_block& block) {
+HWY_ATTR HWY_INLINE void change_block(float constant, row_block& block) {
     for_each_vector(
-        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = apply_unary<Operator>(block[i], constants); });
+        [&](int i) MASKWISE_LAMBDA_ATTR { block[i] = apply_unary<Operator>(block[i], constant); });
 }
 
 HWY_ATTR HWY_INLINE void unary_block(const row_action& action, row_block& block) {
     switch (action.op) {
 #define MASKWISE_ROW_UNARY(name, ...)                                                              \
     case row_operator::name:                                                                       \
-        return change_block<row_operator::name>(action.constants, block);
+        return change_block<row_operator::name>(action.constant, block);
 #define MASKWISE_ROW_ROUNDING(name) MASKWISE_ROW_UNARY(name, )
 #include "kernel/rows/operators.inc"
     default:

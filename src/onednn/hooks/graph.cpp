@@ -31,9 +31,9 @@ void make_room(op_list& ops) {
 }
 
 // Verbose lines show the mode. oneDNN does not return it once the graph is finalized, so the plugin
-// asks for it at the first Select. The setter's hook records later changes.
-void note_select(abi::graph graph, graph_record& record) {
-    if (std::exchange(record.has_select, true)) return;
+// asks for it at the first marker. The setter's hook records later changes.
+void note_marker(abi::graph graph, graph_record& record) {
+    if (std::exchange(record.has_marker, true)) return;
     int applies_to_int = 0;
     real_graph_get_fpmath_mode(graph, &record.settings.fpmath_mode, &applies_to_int);
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
@@ -47,7 +47,7 @@ abi::status get_claimed(abi::graph graph, const graph_record* record, std::size_
         return get_listed_partitions(graph, *record, num, partitions);
     const auto status = real_graph_get_partitions(graph, num, partitions);
     if (status != abi::success) return status;
-    if (record == nullptr || !record->has_select || record->settings.engine_kind != abi::engine_cpu)
+    if (record == nullptr || !record->has_marker || record->settings.engine_kind != abi::engine_cpu)
         return status;
     const std::size_t count = std::min(num, partition_count(graph));
     const auto claimed = guarded([&] {
@@ -102,7 +102,8 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     // operator.
     (*added)->is_shared.store(true, std::memory_order_relaxed);
     record->ops.push_back(*added);
-    if ((*added)->kind == abi::op_kind_select) note_select(graph, *record);
+    record->has_select = record->has_select || (*added)->kind == abi::op_kind_select;
+    if ((*added)->is_marker()) note_marker(graph, *record);
     return status;
 }
 

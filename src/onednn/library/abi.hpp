@@ -98,20 +98,21 @@ enum data_type : int {
 // The operators that the matcher tells apart, by Maskwise's names. Those of rows are in
 // kernel/rows/operators.inc.
 #define MASKWISE_ONEDNN_OPERATORS(F)                                                               \
-    F(mat_mul, 39), F(quantize, 49), F(reorder, 60), F(soft_max, 64), F(static_transpose, 73),     \
-        F(type_cast, 77), F(select, 81), F(gen_index, 84), F(greater_equal, 85)
+    F(exp, 26), F(mat_mul, 39), F(quantize, 49), F(reduce_sum, 57), F(reorder, 60),                \
+        F(soft_max, 64), F(static_transpose, 73), F(type_cast, 77), F(select, 81),                 \
+        F(gen_index, 84), F(greater_equal, 85)
 #define F(name, number) op_kind_##name = number
 enum op_kind : int { MASKWISE_ONEDNN_OPERATORS(F) };
 #undef F
 
 inline constexpr int attr_none = 0x0; // not an attribute of any operator
 inline constexpr int attr_alpha = 0x1;
-inline constexpr int attr_max = 0x4;
-inline constexpr int attr_min = 0x5;
 inline constexpr int attr_scales = 0x20;
 inline constexpr int attr_axis = 0x30;
+inline constexpr int attr_axes = 0x40;
 inline constexpr int attr_order = 0x44;
 inline constexpr int attr_zps = 0x4D;
+inline constexpr int attr_keep_dims = 0x61;
 inline constexpr int attr_transpose_a = 0x65;
 inline constexpr int attr_transpose_b = 0x66;
 inline constexpr int attr_mode = 0x84;

@@ -172,14 +172,18 @@ place assembly::add_result(const fusion::block& block, const logical_tensor& res
     return add(result);
 }
 
+assembly::segment_inputs assembly::inputs_of(const std::vector<std::size_t>& ids) const {
+    segment_inputs inputs;
+    for (const std::size_t id : ids) {
+        inputs.descs.push_back(to_input_desc(known(id)));
+        inputs.sources.push_back(source_of(id));
+    }
+    return inputs;
+}
+
 std::shared_ptr<const fusion::compiled_block>
 assembly::add_block(const fusion::block& block, attention_order order, std::string ending) {
-    std::vector<tensor_desc> inputs;
-    std::vector<source> sources;
-    for (const std::size_t id : block.inputs()) {
-        inputs.push_back(to_input_desc(known(id)));
-        sources.push_back(source_of(id));
-    }
+    auto inputs = inputs_of(block.inputs());
     const auto result = wanted(block.result());
     fusion::block_outputs outputs{output_desc(result), {}, order};
     std::optional<logical_tensor> statistics;
@@ -187,11 +191,28 @@ assembly::add_block(const fusion::block& block, attention_order order, std::stri
         statistics = wanted(block.rows.statistics->id);
         outputs.statistics = output_desc(*statistics);
     }
-    auto compiled = fusion::compile(block, inputs, outputs);
+    auto compiled = fusion::compile(block, inputs.descs, outputs);
     block_segment::outputs results{add_result(block, completed(result, compiled->dst())), {}};
     if (statistics) results.statistics = add(completed(*statistics, compiled->statistics()));
     parts_.inplace = find_inplace(block);
-    add(std::make_unique<block_segment>(compiled, std::move(sources), results, std::move(ending)));
+    add(std::make_unique<block_segment>(compiled, std::move(inputs.sources), results,
+                                        std::move(ending)));
+    return compiled;
+}
+
+std::shared_ptr<const fusion::compiled_gradients>
+assembly::add_gradients(const fusion::gradients_chain& chain) {
+    auto inputs = inputs_of(chain.inputs());
+    std::array<logical_tensor, 3> results{wanted(chain.query_gradient), wanted(chain.key_gradient),
+                                          wanted(chain.value_gradient)};
+    std::array<tensor_desc, 3> outputs;
+    std::ranges::transform(results, outputs.begin(), output_desc);
+    auto compiled =
+        std::make_shared<const fusion::compiled_gradients>(chain, inputs.descs, outputs);
+    std::array<place, 3> places;
+    for (std::size_t i = 0; i < results.size(); ++i)
+        places[i] = add(completed(results[i], compiled->result(i)));
+    add(std::make_unique<gradients_segment>(compiled, std::move(inputs.sources), places));
     return compiled;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace maskwise::onednn {
 
@@ -51,6 +52,10 @@ public:
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 
+    // The same for gradients.
+    std::shared_ptr<const fusion::compiled_gradients>
+    add_gradients(const fusion::gradients_chain& chain);
+
     // Throws argument_error if no segment makes an output.
     std::unique_ptr<executable> finish();
 
@@ -60,7 +65,14 @@ private:
         place memory;
     };
 
+    // What a segment reads, in the order of the ids.
+    struct segment_inputs {
+        std::vector<tensor_desc> descs;
+        std::vector<source> sources;
+    };
+
     const known_value& find_value(std::size_t id) const;
+    segment_inputs inputs_of(const std::vector<std::size_t>& ids) const;
     place add_result(const fusion::block& block, const logical_tensor& result);
     std::optional<abi::inplace_pair> find_inplace(const fusion::block& block) const;
 

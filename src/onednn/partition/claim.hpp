@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fusion/block.hpp"
+#include "fusion/gradients_chain.hpp"
 #include "graph/op.hpp"
 #include "onednn/record/graph_record.hpp"
 
@@ -26,6 +27,7 @@ struct row_region {
     std::vector<graph::op> ops; // the same, translated
     std::vector<std::size_t> output_ids;
     std::optional<fusion::block> block; // has attention only if that is the whole region
+    std::optional<fusion::gradients_chain> gradients = {}; // of the whole region
 };
 
 // The records from `all` of these operators.

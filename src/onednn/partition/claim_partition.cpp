@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace maskwise::onednn {
 namespace {
@@ -47,7 +48,8 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Prints nothing unless the partition holds a Select.
+// Without a Select, oneDNN's kernels are as fast as rows, so only whole attention with statistics
+// is claimed. Reports no refusal then.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, output_ids(partition), {}};
@@ -56,16 +58,22 @@ void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids
         if (region.records.back() == nullptr) return;
     }
     const auto is_select = [](const auto& op) { return op->kind == abi::op_kind_select; };
-    if (std::ranges::none_of(region.records, is_select)) return;
+    const auto is_marker = [](const auto& op) { return op->is_marker(); };
+    if (std::ranges::none_of(region.records, is_marker)) return;
+    const bool has_select = std::ranges::any_of(region.records, is_select);
     for (const auto& record : region.records) region.ops.push_back(translate(*record));
     const auto facts = facts_of(partition, graph.settings, joined_names(region.records));
     std::string reason;
+    if (std::ranges::count(region.ops, graph::op_kind::exp, &graph::op::kind) == 1)
+        region.gradients = fusion::find_gradients(region.ops, region.output_ids, reason);
     auto chain = fusion::find_row_chain(region.ops, region.output_ids, reason);
     if (chain) {
         auto attention = fusion::find_attention(region.ops, region.output_ids, *chain);
         region.block = fusion::block{std::move(*chain), std::move(attention)};
         if (!region.block->attention) reason = reason_against_rows(region);
     }
+    if (region.gradients && !std::exchange(reason, {}).empty()) region.block.reset();
+    if (!reason.empty() && !has_select) return;
     if (!reason.empty()) return report_verdict("refuse", facts.id, "composite", reason);
     insert(partition, {facts, std::move(region)});
 }

@@ -103,16 +103,31 @@ attention_order wanted_order() {
                          "', expected 'operators' or 'tiles'");
 }
 
+void require_gain(const tile_plan& plan, const graph_settings& settings) {
+    if (std::min({plan.heads, plan.rows, plan.keys, plan.columns}) <= 0)
+        throw argument_error("the attention is empty");
+    const std::string reason = reason_against_attention(plan, settings);
+    if (!reason.empty()) throw argument_error(reason);
+}
+
 // The region as a whole, tile by tile: oneDNN runs none of it, and scores are never stored.
 std::unique_ptr<executable> compile_attention(const row_region& region,
                                               const compile_request& request) {
     assembly parts(partition_kind::attention, region, request);
     const auto block = parts.add_block(*region.block, wanted_order(), {});
-    const tile_plan& plan = *block->attention();
-    if (std::min({plan.heads, plan.rows, plan.keys, plan.columns}) <= 0)
-        throw argument_error("the attention is empty");
-    const std::string reason = reason_against_attention(plan, region.settings);
-    if (!reason.empty()) throw argument_error(reason);
+    require_gain(*block->attention(), region.settings);
+    return parts.finish();
+}
+
+// oneDNN sums gradients of heads that the graph rounds.
+std::unique_ptr<executable> compile_gradients(const row_region& region,
+                                              const compile_request& request) {
+    assembly parts(partition_kind::gradients, region, request);
+    require_gain(parts.add_gradients(*region.gradients)->attention(), region.settings);
+    op_list sums;
+    for (const std::size_t id : region.gradients->sum_ids)
+        sums.push_back(find_op(region.records, id));
+    add_onednn_part(parts, sums, region.settings, request.engine);
     return parts.finish();
 }
 
@@ -160,8 +175,13 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
     }
 }
 
-// As attention, or else as rows.
+// As gradients; or as attention, or else as rows.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
+    if (region.gradients) {
+        auto whole =
+            try_compile(compile_gradients, partition_kind::gradients, partition, region, request);
+        if (whole.compiled || !region.block) return whole;
+    }
     if (region.block->attention) {
         auto whole =
             try_compile(compile_attention, partition_kind::attention, partition, region, request);

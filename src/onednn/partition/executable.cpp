@@ -11,7 +11,8 @@
 namespace maskwise::onednn {
 
 const char* name_of(partition_kind kind) {
-    return std::array{"select", "attention", "composite"}[static_cast<std::size_t>(kind)];
+    return std::array{"select", "attention", "gradients",
+                      "composite"}[static_cast<std::size_t>(kind)];
 }
 
 executable_parts::executable_parts(partition_kind parts_kind, const compile_request& request)

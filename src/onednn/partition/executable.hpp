@@ -57,7 +57,7 @@ public:
     virtual std::string describe() const { return {}; }
 };
 
-enum class partition_kind : std::uint8_t { select, attention, composite };
+enum class partition_kind : std::uint8_t { select, attention, gradients, composite };
 const char* name_of(partition_kind kind);
 
 // A tensor between segments, in an execution's scratch memory.

@@ -40,4 +40,13 @@ abi::status block_segment::run(const execution& tensors) const {
     return guarded([&] { block_->run(addresses); });
 }
 
+abi::status gradients_segment::run(const execution& tensors) const {
+    std::array<const void*, fusion::max_gradients_inputs> inputs{};
+    for (std::size_t i = 0; i < sources_.size(); ++i) inputs[i] = address_of(tensors, sources_[i]);
+    std::array<void*, 3> results{};
+    for (std::size_t i = 0; i < results.size(); ++i)
+        results[i] = memory_of(tensors.tensor(results_[i]));
+    return guarded([&] { gradients_->run(std::span(inputs).first(sources_.size()), results); });
+}
+
 } // namespace maskwise::onednn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fusion/compiled_block.hpp"
+#include "fusion/compiled_gradients.hpp"
 #include "graph/compiled_select.hpp"
 #include "onednn/partition/executable.hpp"
 
@@ -57,6 +58,23 @@ private:
     std::vector<source> sources_;
     outputs results_;
     std::string ending_;
+};
+
+// Gradients of attention.
+class gradients_segment final : public segment {
+public:
+    // Sources are in the order of gradients_chain::inputs().
+    gradients_segment(std::shared_ptr<const fusion::compiled_gradients> gradients,
+                      std::vector<source> sources, const std::array<place, 3>& results)
+        : gradients_(std::move(gradients)), sources_(std::move(sources)), results_(results) {}
+
+    abi::status run(const execution& tensors) const override;
+    std::string describe() const override { return gradients_->describe(); }
+
+private:
+    std::shared_ptr<const fusion::compiled_gradients> gradients_;
+    std::vector<source> sources_;
+    std::array<place, 3> results_; // of query, key and value
 };
 
 } // namespace maskwise::onednn

@@ -80,6 +80,11 @@ const attribute* op_record::find(int attribute_name) const {
     return nullptr;
 }
 
+bool op_record::is_marker() const {
+    return kind == abi::op_kind_select || kind == abi::op_kind_exp ||
+           (kind == abi::op_kind_soft_max && outputs.size() > 1);
+}
+
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors,
                                       std::size_t id) {
     const auto tensor = std::ranges::find(tensors, id, &abi::logical_tensor::id);

@@ -58,7 +58,7 @@ struct room_allocator {
 };
 
 // An operator as the client described it, in oneDNN's numbers. It is translated only if its graph
-// has a Select. Every operator of every graph is recorded, so a record of usual size (three inputs,
+// has a marker. Every operator of every graph is recorded, so a record of usual size (three inputs,
 // one output, a short name, an attribute) is a single allocation.
 class op_record {
     template <class T>
@@ -85,6 +85,9 @@ public:
 
     void set(int attribute_name, attribute value);
     const attribute* find(int attribute_name) const; // null if it is not set
+    // Whether it marks a graph with partitions to claim: Select, the statistics of a SoftMax, or
+    // the Exp that makes weights from them.
+    bool is_marker() const;
 
     // Set by add_op: the client's next change is made to a copy. It stays set after the graph is
     // gone, because another thread may still be reading the record there.
@@ -116,7 +119,7 @@ struct listed_partition {
 
 struct graph_record {
     graph_settings settings;
-    bool has_select = false;
+    bool has_select = false, has_marker = false;
     op_list ops;                          // in order of add_op, ids may repeat
     std::vector<listed_partition> listed; // by the last filter; empty if nothing is merged
 };

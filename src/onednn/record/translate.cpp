@@ -26,13 +26,13 @@ constexpr known_type types[] = {
 struct known_operator {
     int abi;
     graph::op_kind kind;
-    int first = abi::attr_none, second = abi::attr_none; // the attributes of a row's constants
+    int attribute = abi::attr_none; // has a row's constant
 };
 #define F(name, number)                                                                            \
     { number, graph::op_kind::name }
 #define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, onnx) {onednn, graph::op_kind::name},
-#define MASKWISE_ROW_UNARY(name, onednn, onnx, first, second)                                      \
-    {onednn, graph::op_kind::name, abi::attr_##first, abi::attr_##second},
+#define MASKWISE_ROW_UNARY(name, onednn, onnx, attribute)                                          \
+    {onednn, graph::op_kind::name, abi::attr_##attribute},
 constexpr known_operator operators[] = {
 #include "kernel/rows/operators.inc"
     MASKWISE_ONEDNN_OPERATORS(F)};
@@ -97,10 +97,8 @@ std::optional<std::array<float, 2>> constants_of(const op_record& record,
         first = number_of<float>(record, abi::attr_scales);
         second = zero_point_of(record);
         if (first == 0.0F) return std::nullopt;
-    } else {
-        if (known.first != abi::attr_none) first = number_of<float>(record, known.first);
-        if (known.second != abi::attr_none) second = number_of<float>(record, known.second);
-        if (known.kind == graph::op_kind::clamp && !(first <= second)) return std::nullopt;
+    } else if (known.attribute != abi::attr_none) {
+        first = number_of<float>(record, known.attribute);
     }
     if (!first || !second) return std::nullopt;
     return std::array{*first, *second};
@@ -169,6 +167,8 @@ graph::op translate(const op_record& record) {
     op.transpose_a = value_of<bool>(record, abi::attr_transpose_a).value_or(false);
     op.transpose_b = value_of<bool>(record, abi::attr_transpose_b).value_or(false);
     op.order = value_of<std::vector<std::int64_t>>(record, abi::attr_order).value_or(op.order);
+    op.axes = value_of<std::vector<std::int64_t>>(record, abi::attr_axes).value_or(op.axes);
+    op.keeps_dims = value_of<bool>(record, abi::attr_keep_dims).value_or(false);
     for (std::int64_t& d : op.order) // may be counted from the end
         if (d < 0) d += static_cast<std::int64_t>(op.order.size());
     for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));

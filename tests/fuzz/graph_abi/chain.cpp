@@ -147,8 +147,9 @@ private:
     void draw_binary() {
         const auto row = current();
         static constexpr dnnl_graph_op_kind_t kinds[] = {
-            dnnl_graph_op_add,     dnnl_graph_op_subtract, dnnl_graph_op_maximum,
-            dnnl_graph_op_minimum, dnnl_graph_op_multiply, dnnl_graph_op_divide};
+            dnnl_graph_op_add,      dnnl_graph_op_subtract, dnnl_graph_op_add,
+            dnnl_graph_op_maximum, // stays oneDNN's
+            dnnl_graph_op_multiply, dnnl_graph_op_divide};
         const auto kind = kinds[draw(random_, 0, 2 * row.largest < most ? 5 : 3)];
         const bool divides = kind == dnnl_graph_op_divide;
         const auto other = divides ? to_.input(row.type, draw_part()) : draw_operand();
@@ -163,9 +164,9 @@ private:
 
     void draw_unary() {
         static constexpr dnnl_graph_op_kind_t kinds[] = {
-            dnnl_graph_op_tanh,  dnnl_graph_op_tanh,       dnnl_graph_op_leaky_relu,
-            dnnl_graph_op_clamp, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
-            dnnl_graph_op_exp,   dnnl_graph_op_square}; // oneDNN runs the last two
+            dnnl_graph_op_tanh,       dnnl_graph_op_tanh,       dnnl_graph_op_leaky_relu,
+            dnnl_graph_op_leaky_relu, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
+            dnnl_graph_op_exp,        dnnl_graph_op_square}; // oneDNN runs the last three
         const auto row = current();
         auto kind = kinds[draw(random_, 0, 7)];
         const bool grows = kind == dnnl_graph_op_exp || kind == dnnl_graph_op_square;

@@ -116,15 +116,16 @@ TEST(contract, further_executions_of_attention_allocate_nothing) {
         for (const std::int64_t extent : {2, 5, 4}) shape.push_back(extent);
         attention_desc desc;
         desc.query = desc.key = desc.value = {f32, shape};
-        desc.causal = causal_boundary::top_left;
         const attention_plan plan = compile(desc);
         const std::vector<float> ones_in(40, 1);
         std::vector<float> dst(40);
-        const attention_operands operands{.query = ones_in.data(),
-                                          .key = ones_in.data(),
-                                          .value = ones_in.data(),
-                                          .dst = dst.data()};
-        plan.execute(operands);
+        const mask_rules causal{.causal = true};
+        const attention_operands at{.query = ones_in.data(),
+                                    .key = ones_in.data(),
+                                    .value = ones_in.data(),
+                                    .dst = dst.data(),
+                                    .rules = &causal};
+        plan.execute(at);
         const std::int64_t before = test::allocations();
         plan.execute(operands);
         EXPECT_EQ(test::allocations(), before) << ones;

@@ -50,9 +50,8 @@ TEST_P(attention_test, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129})
         for (const std::int64_t keys : {1, 5, 6, 7, 11, 12, 13, 63, 64, 65, 130}) {
             attention_case problem = test::plain_case({2, rows, 8}, {2, keys, 8}, {2, keys, 5}, 3);
-            for (const auto causal : {causal_boundary::none, causal_boundary::top_left,
-                                      causal_boundary::bottom_right}) {
-                problem.desc.causal = causal;
+            for (const auto& rules : test::boundaries) {
+                problem.rules = rules;
                 check(problem, GetParam());
             }
         }
@@ -122,7 +121,7 @@ TEST_P(attention_test, gives_a_finite_fill_its_weight) {
         test::set_cond(problem, {70, 400}, keep);
         problem.desc.fill = fill;
         check(problem, GetParam());
-        problem.desc.causal = causal_boundary::top_left;
+        problem.rules = mask_rules{.causal = true};
         check(problem, GetParam());
     }
 }
@@ -133,7 +132,7 @@ TEST_P(attention_test, does_not_touch_masked_tiles) {
     for (const mask by : {mask::causal, mask::cond, mask::infinite_bias, mask::lowest_bias}) {
         attention_case problem = test::plain_case({1, 100, 16}, {1, 128, 16}, {1, 128, 16}, 9);
         const test::wanted_attention wanted = [&] {
-            if (by == mask::causal) problem.desc.causal = causal_boundary::top_left;
+            if (by == mask::causal) problem.rules = mask_rules{.causal = true};
             return test::expected(problem);
         }();
         test::generator random(1);
@@ -217,8 +216,7 @@ TEST_P(attention_test, a_masked_key_never_matters) {
 
 // One query per head, as in decoding: heads share keys, by grouping or by broadcast.
 TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
-    for (const auto causal :
-         {causal_boundary::none, causal_boundary::top_left, causal_boundary::bottom_right})
+    for (const auto& rules : test::boundaries)
         for (const std::int64_t key_heads : {1, 2, 6}) {
             attention_case problem = test::plain_case({2, 6, 1, 16}, {2, key_heads, 200, 16},
                                                       {2, key_heads, 200, 8}, 13);
@@ -226,7 +224,7 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
             for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = i % 7 == 3 || i / 200 == 4;
             test::set_cond(problem, {6, 1, 200}, keep);
             problem.desc.grouped_queries = key_heads == 2;
-            problem.desc.causal = causal;
+            problem.rules = rules;
             check(problem, GetParam());
         }
 }

@@ -114,7 +114,7 @@ attention_case masked_case(const kept_places& places, mask_form form) {
         set_bias(data_type::f16, -65504);
         break;
     case mask_form::boundary:
-        problem.desc.causal = causal_boundary::top_left;
+        problem.rules = mask_rules{.causal = true};
         break;
     }
     return problem;
@@ -195,18 +195,34 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
     std::int64_t before = 0;
-    for (const double slope : {2.0, 0.5, 0.01}) {
-        attention_case problem =
-            test::plain_case({1, length, 8}, {1, length, 8}, {1, length, 5}, 3);
+    const auto set_alibi = [](attention_case& problem, double slope, bool by_rules) {
+        if (by_rules) {
+            problem.rules = mask_rules{.slopes = {static_cast<float>(slope)}};
+            return;
+        }
         std::vector<double> bias;
         for (std::int64_t i = 0; i < length * length; ++i)
             bias.push_back(-slope * static_cast<double>(std::abs(i / length - i % length)));
         test::set_bias(problem, data_type::f32, {length, length}, bias);
+    };
+    for (const auto& [slope, by_rules] : {std::pair{2.0, false},
+                                          {2.0, true},
+                                          {0.5, false},
+                                          {0.5, true},
+                                          {0.01, false},
+                                          {0.01, true}}) {
+        attention_case problem =
+            test::plain_case({1, length, 8}, {1, length, 8}, {1, length, 5}, 3);
+        set_alibi(problem, slope, by_rules);
         const auto plan = make_tile_plan(problem.desc, active_isa());
         const test::output_memory outputs = test::copy_outputs(problem);
         run_attention(*plan, problem.operands(), nullptr);
         EXPECT_EQ(test::compare(problem, test::expected(problem), outputs), "");
-        EXPECT_GT(plan->computed_tiles, before) << slope;
+        if (by_rules) {
+            EXPECT_EQ(plan->computed_tiles, before) << slope;
+        } else {
+            EXPECT_GT(plan->computed_tiles, before) << slope;
+        }
         before = plan->computed_tiles;
         if (slope == 2.0) {
             EXPECT_LE(before, 10 + 2 * 9 + 2 * 8);

@@ -85,7 +85,7 @@ TEST(attention_gradients, do_not_depend_on_the_number_of_threads) {
     for (const data_type type : types) {
         test::generator random(7);
         attention_case attention = large_case(type, 8);
-        attention.desc.causal = causal_boundary::top_left;
+        attention.rules = mask_rules{.causal = true};
         gradients_case problem = with_gradients(random, std::move(attention));
         const kernel_table& target = *attention_targets().front();
         run(problem, target);

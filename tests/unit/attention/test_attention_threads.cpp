@@ -40,11 +40,11 @@ TEST(attention_threads, runs_on_the_callers_loop) {
 // A few queries and many keys: threads share the keys.
 TEST(attention_threads, share_the_keys_of_few_queries) {
     for (const std::int64_t rows : {1, 3, 40})
-        for (const auto causal : {causal_boundary::none, causal_boundary::bottom_right}) {
+        for (const auto& rules : {test::boundaries[0], test::boundaries[2]}) {
             std::atomic<std::int64_t> calls = 0;
             attention_case problem =
                 test::plain_case({2, rows, 16}, {2, 5000, 16}, {2, 5000, 16}, 2);
-            problem.desc.causal = causal;
+            problem.rules = rules;
             expect_right(problem, loop_of(5, &calls));
             EXPECT_GT(calls, 5) << "a second round joins the parts";
         }
@@ -124,7 +124,7 @@ TEST(attention_threads, any_number_may_execute_one_plan_of_gradients) {
     attention_case problem = test::plain_case({2, 200, 16}, {2, 200, 16}, {2, 200, 16}, 11);
     test::generator random(12);
     lay_out(random, problem.statistics, data_type::f32, {2, 200}, test::layout::dense);
-    problem.desc.causal = causal_boundary::top_left;
+    problem.rules = mask_rules{.causal = true};
     problem.describe();
     compile(problem.desc).execute(problem.operands());
     const attention_gradients_plan plan = compile(attention_gradients_desc{problem.desc});
@@ -230,19 +230,15 @@ TEST(attention_errors, an_address_that_is_null_is_named) {
 }
 
 TEST(attention_errors, an_unknown_number_is_named) {
-    attention_desc causal = small_desc(), order = small_desc();
-    causal.causal = static_cast<causal_boundary>(77);
+    attention_desc order = small_desc();
     order.order = static_cast<attention_order>(78);
-    expect_refused(causal, "77");
     expect_refused(order, "78");
 }
 
 TEST(attention_text, describes_the_computation) {
-    attention_desc desc = small_desc();
-    desc.causal = causal_boundary::bottom_right;
-    const attention_plan plan = compile(desc);
+    const attention_plan plan = compile(small_desc());
     EXPECT_TRUE(test::has(to_string(plan), {"8 queries x 8 keys, depth 4"}));
-    EXPECT_TRUE(test::has(explain(plan), {"causal bottom_right"}));
+    EXPECT_TRUE(test::has(explain(plan), {"8 queries x 8 keys, depth 4", "bytes of scratch"}));
     EXPECT_EQ(plan.dst().extents, (dims{2, 8, 4}));
 }
 
@@ -252,14 +248,13 @@ TEST(attention_text, names_only_present_operands) {
         const attention_plan plan = compile(desc);
         return to_string(plan) + explain(plan);
     };
-    for (const char* const word : {", soft cap", ", bias", ", cond", ", causal", "\nbias f32"})
+    for (const char* const word : {", soft cap", ", bias", ", cond", "\nbias f32"})
         EXPECT_FALSE(test::has(text(), {word})) << word;
     desc.soft_cap = 30;
     desc.bias = {data_type::f32, {8, 8}};
     desc.cond = {data_type::boolean, {8, 8}};
-    desc.causal = causal_boundary::top_left;
-    EXPECT_TRUE(test::has(text(), {", soft cap", ", bias", ", cond", ", causal top_left",
-                                   "\nbias f32 {8,8}", "\ncond boolean {8,8}", "query f32"}));
+    EXPECT_TRUE(test::has(text(), {", soft cap", ", bias", ", cond", "\nbias f32 {8,8}",
+                                   "\ncond boolean {8,8}", "query f32"}));
 }
 
 } // namespace

@@ -49,9 +49,8 @@ TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
         for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
             attention_case problem = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
-            for (const auto causal : {causal_boundary::none, causal_boundary::top_left,
-                                      causal_boundary::bottom_right}) {
-                problem.desc.causal = causal;
+            for (const auto& rules : test::boundaries) {
+                problem.rules = rules;
                 check(problem);
             }
         }
@@ -75,7 +74,7 @@ TEST_P(bf16_attention, takes_weights_of_separate_operators) {
         attention_case problem = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
         problem.desc.order = attention_order::operators;
         problem.desc.weights_type = data_type::bf16;
-        problem.desc.causal = causal_boundary::top_left;
+        problem.rules = mask_rules{.causal = true};
         check(problem);
     }
 }

@@ -196,18 +196,20 @@ TEST(division, workers_compute_each_kept_tile_once) {
 TEST(division, heads_are_alike_without_separate_masks) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 6, 128, 8}};
-    const auto alike = [&](bool has_rules) {
-        return heads_alike(*make_tile_plan(desc, active_isa()), has_rules);
+    const auto alike = [&](const mask_rules* rules = nullptr) {
+        return heads_alike(*make_tile_plan(desc, active_isa()), rules);
     };
-    EXPECT_EQ(alike(false), 6);
-    EXPECT_EQ(alike(true), 6) << "rules are a sequence's";
+    const mask_rules causal{.causal = true}, padded{.lengths = {1, 2, 3, 4, 5, 6}};
+    EXPECT_EQ(alike(), 6);
+    EXPECT_EQ(alike(&padded), 6) << "rules are a sequence's";
     desc.cond = {data_type::boolean, {2, 1, 128, 128}};
-    EXPECT_EQ(alike(false), 6);
+    EXPECT_EQ(alike(), 6);
     desc.cond = {data_type::boolean, {6, 128, 128}};
-    EXPECT_EQ(alike(false), 1);
+    EXPECT_EQ(alike(), 1);
     desc.cond = {};
     desc.query = desc.key = desc.value = {data_type::f32, {6, 128, 8}};
-    EXPECT_EQ(alike(true), 1) << "the only dimension has the sequences";
+    EXPECT_EQ(alike(&padded), 1) << "the only dimension has the sequences";
+    EXPECT_EQ(alike(&causal), 6) << "all sequences have the same rules";
 }
 
 } // namespace

@@ -35,7 +35,7 @@ attention_case with_everything() {
     lay_out(random, problem.bias, data_type::bf16, {70, 90}, test::layout::any);
     problem.bias.fill(std::vector<double>(70 * 90, 0.5));
     problem.desc.fill = -2;
-    problem.desc.causal = causal_boundary::bottom_right;
+    problem.rules = mask_rules{.from_end = true, .causal = true};
     problem.describe();
     return problem;
 }

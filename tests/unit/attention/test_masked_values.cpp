@@ -1,5 +1,5 @@
 // NaN in every key and value that no row keeps. The result must not depend on them, for rules and a
-// causal boundary, in any type and for any number of keys.
+// causal mask, in any type and for any number of keys.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -42,12 +42,9 @@ attention_case case_of(const rule_shape& shape, data_type type) {
 // Whether any of the rows keeps the key.
 bool is_kept(const attention_case& problem, std::int64_t sequence, std::int64_t first,
              std::int64_t last, std::int64_t key) {
-    for (std::int64_t row = first; row < last; ++row) {
-        const bool is_below = problem.desc.causal == causal_boundary::none || key <= row;
-        if (is_below &&
-            (!problem.rules || keeps(*problem.rules, problem.shape(), sequence, row, key)))
+    for (std::int64_t row = first; row < last; ++row)
+        if (!problem.rules || keeps(*problem.rules, problem.shape(), sequence, row, key))
             return true;
-    }
     return false;
 }
 
@@ -203,7 +200,6 @@ TEST_P(masked_values, of_random_rules_do_not_matter) {
         const rule_shape shape{2, test::draw(random, 1, 70), test::draw(random, 1, 200)};
         attention_case problem = case_of(shape, types[i % 3]);
         problem.rules = test::draw_rules(random, shape);
-        if (test::one_in(random, 4)) problem.desc.causal = causal_boundary::top_left;
         ASSERT_NO_FATAL_FAILURE(check(problem));
     }
 }

@@ -58,7 +58,7 @@ TEST_P(row_types, reads_the_masked_value_in_every_type) {
         row_desc desc;
         desc.scores = desc.result = dense_desc(data_type::f32, {2, 4});
         desc.operands = {dense_desc(type, {})};
-        desc.steps = {row_causal_select{0}};
+        desc.steps = {causal_select(0)};
         std::vector<float> result(scores.size());
         const void* operands[] = {&bits};
         run_rows(make_row_plan(desc, GetParam()), {scores.data(), result.data(), operands});

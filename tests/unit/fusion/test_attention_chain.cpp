@@ -123,7 +123,6 @@ TEST(attention_form, scales_caps_and_biases) {
     EXPECT_EQ(numbers.soft_cap, 4);
     EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the cap that tanh divides by
     EXPECT_EQ(numbers.fill, -1000);
-    EXPECT_FALSE(numbers.causal_offset);
 }
 
 TEST(attention_form, needs_no_select) {
@@ -193,7 +192,7 @@ TEST(attention_form, applies_later_factors_to_the_fill) {
 TEST(attention_form, refuses_other_steps) {
     const row_select kept{row_operator::select_kept, 0, 1};
     const std::vector<row_step> refused[] = {
-        {kept, row_change{row_operator::clamp}},
+        {kept, row_change{row_operator::leaky_relu}},
         {kept, row_change{row_operator::round_bf16}},
         {kept, row_change{row_operator::tanh}},
         {row_combine{row_operator::multiply, 2}, kept}, // by a row

@@ -103,24 +103,21 @@ TEST(elementwise_chain, wants_known_shapes) {
 }
 
 TEST(elementwise_chain, wants_the_numbers_of_an_operator) {
-    for (const op_kind kind : {op_kind::clamp, op_kind::leaky_relu}) {
-        EXPECT_EQ(select_and_soft_max(kind).merged(), ids{});
-        EXPECT_EQ(select_and_soft_max(kind, std::array{0.5F, 3.0F}).merged(), (ids{{0, 1, 2}}));
-    }
+    EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu).merged(), ids{});
+    EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu, std::array{0.5F, 0.0F}).merged(),
+              (ids{{0, 1, 2}}));
 }
 
-// The row may be the second operand if the list has the operator with reversed operands.
+// The row may be the second operand.
 TEST(elementwise_chain, swaps_operands) {
     const std::pair<op_kind, const char*> kinds[] = {{op_kind::add, "select add"},
                                                      {op_kind::multiply, "select multiply"},
                                                      {op_kind::subtract, "select subtract_from"},
-                                                     {op_kind::divide, "select divide_into"},
-                                                     {op_kind::maximum, ""},
-                                                     {op_kind::minimum, ""}};
+                                                     {op_kind::divide, "select divide_into"}};
     for (const auto& [kind, steps] : kinds) {
         builder graph = select_and_soft_max(kind);
         graph.ops[1].inputs = {tensor(7), tensor(4)};
-        EXPECT_EQ(graph.merged().empty() ? "" : graph.steps(), steps);
+        EXPECT_EQ(graph.steps(), steps);
     }
 }
 

@@ -54,7 +54,7 @@ TEST(merged_chain, has_its_makers_before_its_users) {
     const auto matches = merged(graph);
     ASSERT_EQ(matches.size(), 1U);
     EXPECT_EQ(ids_of(matches[0]), (std::vector<std::size_t>{2, 10, 13, 11, 12, 3, 4, 5}));
-    EXPECT_TRUE(std::holds_alternative<row_causal_select>(matches[0].chain.steps[1]));
+    EXPECT_TRUE(is_causal(matches[0].chain.steps[1]));
 }
 
 TEST(merged_chain, takes_a_mask_that_another_partition_makes) {

@@ -38,13 +38,13 @@ TEST(row_chain, finds_the_source_with_the_scores) {
     const row_chain chain = graph.chain();
     const auto& select = std::get<row_select>(chain.steps[1]);
     EXPECT_EQ(select.op, row_operator::select_masked);
-    EXPECT_EQ(chain.operands[select.cond].id, mask);
+    EXPECT_EQ(chain.operands[*select.cond].id, mask);
     EXPECT_EQ(chain.operands[select.side].id, fill);
 }
 
 TEST(row_chain, replaces_a_mask_of_indices) {
     const row_chain chain = causal().chain();
-    EXPECT_EQ(chain.operands[std::get<row_causal_select>(chain.steps[1]).side].id, fill);
+    EXPECT_EQ(chain.operands[std::get<row_select>(chain.steps[1]).side].id, fill);
     ASSERT_EQ(chain.causal_offset.size(), 1U);
     EXPECT_EQ(chain.causal_offset[0].tensor.id, term);
     EXPECT_FALSE(chain.causal_offset[0].is_subtracted);
@@ -94,13 +94,6 @@ TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
     const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, weights);
     EXPECT_EQ(chain.operands[std::get<row_combine>(chain.steps[2]).side].id, bias);
-}
-
-TEST(row_chain, leaves_an_operator_that_reads_its_row_on_the_wrong_side) {
-    partition graph = attention();
-    graph.at(4).kind = op_kind::maximum;
-    std::swap(graph.at(4).inputs[0], graph.at(4).inputs[1]);
-    EXPECT_EQ(graph.chain().result, selected);
 }
 
 TEST(row_chain, turns_an_operator_that_has_another_for_the_other_side) {
@@ -194,26 +187,24 @@ TEST_P(near_misses_below, end_the_chain) {
 
 INSTANTIATE_TEST_SUITE_P(
     of_what_follows_the_select, near_misses_below,
-    testing::Values(
-        near_miss{"scale_for_each_channel", [](partition& p) { p.at(8).constants.reset(); }, cast},
-        near_miss{"cast_leaves", output(cast), cast},
-        near_miss{"cast_used_twice", use_again(cast), cast},
-        near_miss{"arithmetic_after_soft_max",
-                  [](partition& p) {
-                      p.at(7).kind = op_kind::multiply;
-                      p.at(7).inputs.push_back(tensor(factor, {1}));
-                  },
-                  weights},
-        near_miss{"second_soft_max", all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}),
-                  weights},
-        near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
-        near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
-        near_miss{"operand_made_inside", make_inside(bias), selected},
-        near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
-        near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
-        near_miss{"unknown_operator", set_kind(4, op_kind::other), selected},
-        near_miss{"maximum_with_the_row",
-                  all_of({set_kind(4, op_kind::maximum), swap_inputs(4, 0, 1)}), selected}),
+    testing::Values(near_miss{"scale_for_each_channel",
+                              [](partition& p) { p.at(8).constants.reset(); }, cast},
+                    near_miss{"cast_leaves", output(cast), cast},
+                    near_miss{"cast_used_twice", use_again(cast), cast},
+                    near_miss{"arithmetic_after_soft_max",
+                              [](partition& p) {
+                                  p.at(7).kind = op_kind::multiply;
+                                  p.at(7).inputs.push_back(tensor(factor, {1}));
+                              },
+                              weights},
+                    near_miss{"second_soft_max",
+                              all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}), weights},
+                    near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
+                    near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
+                    near_miss{"operand_made_inside", make_inside(bias), selected},
+                    near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
+                    near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
+                    near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
     name_of);
 
 // `count` operators of that kind after a Select.
@@ -275,15 +266,13 @@ TEST_P(near_misses_above, begin_after_the_scale) {
     EXPECT_EQ(graph.chain().scores, scaled);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    of_what_precedes_the_select, near_misses_above,
-    testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
-                    near_miss{"scale_made_inside", set_input(2, 1, tensor(scores))},
-                    near_miss{"unknown_operator", set_kind(2, op_kind::other)},
-                    near_miss{"scores_leave", output(scores)},
-                    near_miss{"maximum_with_the_scores",
-                              all_of({set_kind(2, op_kind::maximum), swap_inputs(2, 0, 1)})}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
+                         testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
+                                         near_miss{"scale_made_inside",
+                                                   set_input(2, 1, tensor(scores))},
+                                         near_miss{"unknown_operator", set_kind(2, op_kind::other)},
+                                         near_miss{"scores_leave", output(scores)}),
+                         name_of);
 
 class near_misses : public testing::TestWithParam<near_miss> {};
 

@@ -23,7 +23,7 @@ row_desc describe(const dims& shape) {
 // The largest numbers of steps and operands, and one beyond.
 TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
-    desc.steps.assign(max_row_actions, row_change{row_operator::clamp});
+    desc.steps.assign(max_row_actions, row_change{row_operator::tanh});
     desc.operands.assign(max_row_operands, dense_desc(data_type::f32, {}));
     EXPECT_NO_THROW(make_row_plan(desc, isa::scalar));
     row_desc more_steps = desc, more_operands = desc;
@@ -76,8 +76,8 @@ TEST(row_plan, cuts_long_rows) {
 
 TEST(row_plan, prints_one_line) {
     row_desc desc = describe({3, 2, 8});
-    desc.steps = {row_combine{row_operator::divide, scalar_operand},
-                  row_causal_select{scalar_operand}, row_change{row_operator::tanh}};
+    desc.steps = {row_combine{row_operator::divide, scalar_operand}, causal_select(scalar_operand),
+                  row_change{row_operator::tanh}};
     desc.soft_max = row_soft_max();
     EXPECT_EQ(to_string(make_row_plan(desc, isa::scalar)),
               "6 rows of 8: divide select_causal tanh soft_max");
@@ -131,7 +131,7 @@ TEST(row_plan, refuses_unsupported_rows) {
     EXPECT_FALSE(refuses([](row_desc&) {}));
     EXPECT_TRUE(refuses([](auto& d) { d.operands[row_operand_number].strides_bytes[0] = 8; }));
     EXPECT_TRUE(refuses([](auto& d) { d.scores.strides_bytes[2] = 0; }));
-    EXPECT_TRUE(refuses([](auto& d) { d.steps = {row_causal_select{row_operand_number}}; }));
+    EXPECT_TRUE(refuses([](auto& d) { d.steps = {causal_select(row_operand_number)}; }));
     EXPECT_TRUE(refuses([](auto& d) {
         d.steps = {row_select{row_operator::select_kept, matrix_operand, scalar_operand}};
     }));

@@ -3,9 +3,10 @@
 
 #include "request.hpp"
 
+#include "base/recent_plans.hpp"
+
 #include <array>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 namespace maskwise::python {
@@ -16,7 +17,9 @@ class call_key {
 public:
     void push(npy_intp value) {
         fits_ = fits_ && count_ < most_numbers;
-        if (fits_) numbers_[count_++] = value;
+        if (!fits_) return;
+        numbers_[count_++] = value;
+        hash_ = (hash_ ^ static_cast<std::size_t>(value)) * 0x9e3779b97f4a7c15ULL;
     }
     // Rank, extents and strides of an array, or -1 for none.
     void push_layout(nb::handle array_or_none) {
@@ -32,14 +35,8 @@ public:
 
     // False if the ranks are too high to store.
     bool fits() const { return fits_; }
-    std::size_t hash() const {
-        std::size_t hash = count_;
-        for (std::size_t i = 0; i < count_; ++i)
-            hash = (hash ^ static_cast<std::size_t>(numbers_[i])) * 0x9e3779b97f4a7c15ULL;
-        return hash >> 32;
-    }
     bool operator==(const call_key& other) const {
-        return count_ == other.count_ &&
+        return hash_ == other.hash_ && count_ == other.count_ &&
                std::memcmp(numbers_.data(), other.numbers_.data(), count_ * sizeof(npy_intp)) == 0;
     }
 
@@ -47,40 +44,22 @@ private:
     static constexpr std::size_t most_numbers = 80;
 
     bool fits_ = true;
-    std::size_t count_ = 0;
+    std::size_t count_ = 0, hash_ = 0; // hash_ tells most keys apart without the numbers
     std::array<npy_intp, most_numbers> numbers_;
 };
 
-// Thread-safe: guarded by the GIL, or by a mutex in free-threaded Python.
+// The plans of a function's last calls. Guarded by the GIL, or by a mutex in free-threaded Python.
 template <class Plan>
-class plan_memory {
+class recent_calls {
 public:
     // The cached plan for the key, or the result of compile(), which may release the GIL.
     template <class Compile>
     Plan find(const call_key& key, const Compile& compile) {
-        if (!key.fits()) return compile();
-        slot& entry = slots_[key.hash() % slots_.size()];
-        if (auto plan = find(entry, key)) return *std::move(plan);
-        Plan compiled = compile();
-        const nb::ft_lock_guard lock(mutex_);
-        entry.plan = compiled;
-        entry.key = key;
-        return compiled;
+        return key.fits() ? plans_.find(key, compile) : compile();
     }
 
 private:
-    struct slot {
-        call_key key;
-        std::optional<Plan> plan;
-    };
-
-    std::optional<Plan> find(const slot& entry, const call_key& key) {
-        const nb::ft_lock_guard lock(mutex_);
-        return entry.plan && entry.key == key ? entry.plan : std::nullopt;
-    }
-
-    nb::ft_mutex mutex_; // empty if there is a GIL
-    std::array<slot, 64> slots_;
+    recent_plans<call_key, Plan, 64, nb::ft_mutex> plans_;
 };
 
 } // namespace maskwise::python

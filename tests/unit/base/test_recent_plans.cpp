@@ -1,4 +1,4 @@
-#include "plan/recent_plans.hpp"
+#include "base/recent_plans.hpp"
 
 #include <gtest/gtest.h>
 #include <stdexcept>

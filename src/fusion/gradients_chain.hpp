@@ -1,0 +1,47 @@
+#pragma once
+
+#include "fusion/match_policy.hpp"
+#include "fusion/row_chain.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace maskwise::fusion {
+
+// The gradients of an attention, computed from its statistics:
+//
+//   weights = exp(rows(query * key^T) - statistics)
+//   value's gradient = weights^T * dst_gradient
+//   scores' gradient = weights * (dst_gradient * value^T - sum(dst * dst_gradient)) * scale
+//   query's gradient = scores' gradient * key
+//   key's gradient = scores' gradient^T * query
+//
+// All matrices are {..., rows or keys, columns}.
+struct gradients_chain {
+    row_chain rows; // of the scores, up to the statistics
+    logical_tensor query, key, value, dst, dst_gradient, statistics;
+    std::size_t query_gradient = 0, key_gradient = 0, value_gradient = 0;
+    // The heads of each group, the third dimension from the end, share keys and values. Gradients
+    // are sums over the group.
+    bool grouped_queries = false;
+    // ReduceSums over groups that follow the chain, because the graph rounds each head's gradients
+    // to 16 bits. Then the chain's gradients are those of each head.
+    std::vector<std::size_t> sum_ids;
+
+    // Ids of the inputs: the tensors above, then the operands and the terms of the rows.
+    std::vector<std::size_t> inputs() const;
+};
+
+inline constexpr std::size_t gradient_tensors = 6;
+inline constexpr std::size_t max_gradients_inputs =
+    gradient_tensors + max_row_operands + max_offset_terms;
+
+// Finds the gradients that are a whole partition. `ops` are in topological order; `output_ids` are
+// its output ports. Returns nullopt and sets `reason` if the partition is anything else.
+std::optional<gradients_chain> find_gradients(const std::vector<op>& ops,
+                                              const std::vector<std::size_t>& output_ids,
+                                              std::string& reason);
+
+} // namespace maskwise::fusion

@@ -1,0 +1,207 @@
+#include "fusion/gradients_chain.hpp"
+#include "unit/fusion/chain_graphs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace maskwise::fusion {
+namespace {
+
+using namespace graph;
+
+// Tensors in addition to those of attention.
+constexpr std::size_t dst = 50, dst_gradient = 51, subtracted = 52, exponentials = 53, rounded = 54,
+                      of_values = 55, of_weights = 56, products = 57, sums = 58, differences = 59,
+                      of_scores = 60, of_products = 61, rounded_gradients = 62, of_queries = 63,
+                      of_keys = 64, value_sums = 65, key_sums = 66;
+const dims per_row{1, 4, 8, 1};
+
+op product(std::size_t id, std::vector<logical_tensor> inputs, std::size_t output, bool a, bool b) {
+    op product = make(id, op_kind::mat_mul, std::move(inputs), output);
+    product.transpose_a = a;
+    product.transpose_b = b;
+    return product;
+}
+
+op sum(std::size_t id, std::size_t input, std::size_t output, std::int64_t axis) {
+    op sum = make(id, op_kind::reduce_sum, {tensor(input)}, output);
+    sum.axes = {axis};
+    sum.keeps_dims = true;
+    return sum;
+}
+
+// Scores are scaled, masked from outside and biased.
+partition gradients() {
+    return {{product(1, {tensor(query), tensor(key)}, scores, false, true),
+             make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
+             make(3, op_kind::select, {tensor(mask), tensor(scaled), tensor(fill, {})}, selected),
+             make(4, op_kind::add, {tensor(selected), tensor(bias)}, added),
+             make(5, op_kind::subtract, {tensor(added), tensor(statistics, per_row)}, subtracted),
+             make(6, op_kind::exp, {tensor(subtracted)}, exponentials),
+             make(7, op_kind::type_cast, {tensor(exponentials)}, rounded),
+             product(8, {tensor(rounded), tensor(dst_gradient)}, of_values, true, false),
+             product(9, {tensor(dst_gradient), tensor(value)}, of_weights, false, true),
+             make(10, op_kind::multiply, {tensor(dst), tensor(dst_gradient)}, products),
+             sum(11, products, sums, -1),
+             make(12, op_kind::subtract, {tensor(of_weights), tensor(sums)}, differences),
+             make(13, op_kind::multiply, {tensor(exponentials), tensor(differences)}, of_scores),
+             make(14, op_kind::divide, {tensor(of_scores), tensor(factor, {1})}, of_products),
+             make(15, op_kind::type_cast, {tensor(of_products)}, rounded_gradients),
+             product(16, {tensor(rounded_gradients), tensor(key)}, of_queries, false, false),
+             product(17, {tensor(rounded_gradients), tensor(query)}, of_keys, true, false)},
+            {of_queries, of_keys, of_values}};
+}
+
+change append(const op& more) {
+    return [=](partition& p) { p.ops.push_back(more); };
+}
+
+change set_type(std::size_t op, data_type type) {
+    return [=](partition& p) { p.at(op).outputs[0].type = type; };
+}
+
+// Leaves an operator out: its readers read its row.
+change leave_out(std::size_t id) {
+    return [=](partition& p) {
+        const op out = p.at(id);
+        std::erase_if(p.ops, [&](const op& each) { return each.id == id; });
+        for (op& each : p.ops)
+            for (logical_tensor& input : each.inputs)
+                if (input.id == out.outputs[0].id)
+                    input = out.inputs[out.kind == op_kind::select ? 1 : 0];
+    };
+}
+
+// The mask is computed from indices.
+partition causal_gradients() {
+    partition causal = gradients();
+    causal.ops.insert(
+        causal.ops.begin() + 2,
+        {with_axis(make(30, op_kind::gen_index, {tensor(scaled)}, rows_id), -2),
+         with_axis(make(31, op_kind::gen_index, {tensor(scaled)}, columns_id), 3),
+         make(32, op_kind::add, {tensor(rows_id), tensor(term, {})}, moved),
+         make(33, op_kind::greater_equal, {tensor(moved), tensor(columns_id)}, mask)});
+    return causal;
+}
+
+std::optional<gradients_chain> find(const partition& p, std::string& reason) {
+    return find_gradients(p.ops, p.outputs, reason);
+}
+
+gradients_chain expect_gradients(const partition& p) {
+    std::string reason;
+    const auto chain = find(p, reason);
+    EXPECT_TRUE(chain) << reason;
+    return chain.value_or(gradients_chain{});
+}
+
+TEST(gradients_chain, names_every_tensor) {
+    const gradients_chain chain = expect_gradients(gradients());
+    EXPECT_EQ(chain.inputs(), (std::vector<std::size_t>{query, key, value, dst, dst_gradient,
+                                                        statistics, mask, fill, bias, factor}));
+    EXPECT_EQ(chain.query_gradient, of_queries);
+    EXPECT_EQ(chain.key_gradient, of_keys);
+    EXPECT_EQ(chain.value_gradient, of_values);
+    EXPECT_FALSE(chain.grouped_queries);
+    EXPECT_EQ(chain.rows.steps.size(), 3U);
+}
+
+TEST(gradients_chain, has_an_optional_mask_scale_and_casts) {
+    const change changes[] = {leave_out(3),
+                              leave_out(4),
+                              all_of({leave_out(2), leave_out(14)}),
+                              leave_out(7),
+                              leave_out(15),
+                              all_of({leave_out(2), leave_out(3), leave_out(4), leave_out(14)}),
+                              swap_inputs(10, 0, 1),
+                              swap_inputs(13, 0, 1),
+                              set_type(15, data_type::bf16),
+                              [](partition& p) { p.at(11).axes = {3}; }};
+    for (const change& vary : changes) {
+        partition p = gradients();
+        vary(p);
+        EXPECT_EQ(expect_gradients(p).key_gradient, of_keys);
+    }
+}
+
+TEST(gradients_chain, takes_a_causal_mask) {
+    const gradients_chain chain = expect_gradients(causal_gradients());
+    EXPECT_TRUE(is_causal(chain.rows.steps));
+    ASSERT_EQ(chain.rows.causal_offset.size(), 1U);
+    EXPECT_EQ(chain.inputs().back(), term);
+}
+
+TEST(gradients_chain, sums_over_groups) {
+    partition p = gradients();
+    p.ops.push_back(sum(18, of_values, value_sums, 1));
+    p.outputs = {of_queries, of_keys, value_sums};
+    std::string reason;
+    EXPECT_FALSE(find(p, reason)); // only one of both
+    p.ops.push_back(sum(19, of_keys, key_sums, -3));
+    p.outputs = {of_queries, key_sums, value_sums};
+    EXPECT_TRUE(expect_gradients(p).grouped_queries);
+    EXPECT_TRUE(expect_gradients(p).sum_ids.empty());
+    EXPECT_EQ(expect_gradients(p).key_gradient, key_sums);
+    p.ops.back().axes = {0};
+    EXPECT_FALSE(find(p, reason));
+    p.ops.back().axes = {1};
+    p.ops.back().keeps_dims = false;
+    EXPECT_FALSE(find(p, reason));
+}
+
+// Gradients of a head are rounded before the sum.
+TEST(gradients_chain, leaves_sums_of_16_bits_to_the_host) {
+    partition p = gradients();
+    p.ops.insert(p.ops.end(), {sum(18, of_values, value_sums, 1), sum(19, of_keys, key_sums, 1)});
+    p.outputs = {of_queries, key_sums, value_sums};
+    for (const std::size_t id : {18U, 19U}) p.at(id).inputs[0].type = data_type::bf16;
+    const gradients_chain chain = expect_gradients(p);
+    EXPECT_FALSE(chain.grouped_queries);
+    EXPECT_EQ(chain.sum_ids, (std::vector<std::size_t>{18, 19}));
+    EXPECT_EQ(chain.key_gradient, of_keys);
+    EXPECT_EQ(chain.value_gradient, of_values);
+}
+
+// Each change makes the operators compute something else, or lets a value between them leave.
+TEST(gradients_chain, is_nothing_else) {
+    const change changes[] = {
+        output(of_scores), // the gradient of the bias
+        output(exponentials),
+        append(make(20, op_kind::other, {tensor(subtracted)}, 70)),
+        append(make(20, op_kind::other, {tensor(exponentials)}, 70)),
+        append(make(20, op_kind::other, {tensor(of_keys)}, 70)),
+        set_kind(7, op_kind::other),  // Dropout of the weights
+        set_kind(12, op_kind::other), // Dropout of their gradient
+        set_kind(14, op_kind::multiply),
+        set_input(14, 1, tensor(71, {1})), // another constant
+        leave_out(14),                     // the scale is elsewhere
+        leave_out(2),
+        swap_inputs(12, 0, 1),
+        swap_inputs(5, 0, 1),
+        swap_inputs(9, 0, 1),
+        set_input(8, 1, tensor(73)), // not dst's gradient
+        set_input(16, 1, tensor(value)),
+        set_input(17, 1, tensor(dst)),
+        set_type(1, data_type::bf16),
+        set_type(6, data_type::f16),
+        set_type(9, data_type::bf16),
+        set_type(13, data_type::bf16),
+        make_inside(dst),
+        make_inside(query),
+        [](partition& p) { p.at(8).transpose_a = false; },
+        [](partition& p) { p.at(9).transpose_b = false; },
+        [](partition& p) { p.at(16).transpose_b = true; },
+        [](partition& p) { p.at(1).inputs.push_back(tensor(74)); }, // a bias of the MatMul
+        [](partition& p) { p.at(11).axes = {-2}; },
+        [](partition& p) { p.outputs.pop_back(); },
+    };
+    for (const change& each : changes) {
+        partition p = gradients();
+        each(p);
+        std::string reason;
+        EXPECT_FALSE(find(p, reason)) << &each - changes;
+        EXPECT_FALSE(reason.empty());
+    }
+}
+
+} // namespace
+} // namespace maskwise::fusion
