@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from maskwise import _torch_version  # noqa: F401  # before what an older torch lacks
+from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
 
 # isort: split
 import numpy as np

@@ -330,8 +330,8 @@ def test_varlen_attn() -> None:
 
 def alibi(rows: int, keys: int, slopes: Any) -> Any:
     """(heads, rows, keys), with the last row at the last key."""
-    at = torch.arange(rows)[:, None] + keys - rows
-    return -slopes[:, None, None] * (at - torch.arange(keys)).abs()
+    positions = torch.arange(rows)[:, None] + keys - rows
+    return -slopes[:, None, None] * (positions - torch.arange(keys)).abs()
 
 
 @pytest.mark.parametrize(("rows", "keys", "causal", "window"), [*CASES, (700, 900, True, (-1, -1))])

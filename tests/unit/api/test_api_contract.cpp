@@ -120,12 +120,12 @@ TEST(contract, further_executions_of_attention_allocate_nothing) {
         const std::vector<float> ones_in(40, 1);
         std::vector<float> dst(40);
         const mask_rules causal{.causal = true};
-        const attention_operands at{.query = ones_in.data(),
-                                    .key = ones_in.data(),
-                                    .value = ones_in.data(),
-                                    .dst = dst.data(),
-                                    .rules = &causal};
-        plan.execute(at);
+        const attention_operands operands{.query = ones_in.data(),
+                                          .key = ones_in.data(),
+                                          .value = ones_in.data(),
+                                          .dst = dst.data(),
+                                          .rules = &causal};
+        plan.execute(operands);
         const std::int64_t before = test::allocations();
         plan.execute(operands);
         EXPECT_EQ(test::allocations(), before) << ones;

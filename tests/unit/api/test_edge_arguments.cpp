@@ -86,13 +86,14 @@ attention_desc repeated_attention(const attention_extents& extents) {
 }
 
 // One description per way to mask.
-std::vector<attention_desc> masked_ways(const attention_desc& plain, const attention_extents& of) {
+std::vector<attention_desc> masked_ways(const attention_desc& plain,
+                                        const attention_extents& extents) {
     std::vector<attention_desc> ways(5, plain);
-    const dims scores{of.batch, of.heads, of.rows, of.keys};
+    const dims scores{extents.batch, extents.heads, extents.rows, extents.keys};
     ways[1].cond = repeated(data_type::boolean, scores);
     ways[2].bias = repeated(data_type::f32, scores);
     ways[3].order = attention_order::operators;
-    ways[4].sinks = repeated(data_type::f32, {of.batch, of.heads});
+    ways[4].sinks = repeated(data_type::f32, {extents.batch, extents.heads});
     return ways;
 }
 
