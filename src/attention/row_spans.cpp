@@ -175,10 +175,8 @@ void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t 
 }
 
 bool is_uniform(const mask_rules& rules) {
-    const std::size_t most =
-        std::max({rules.offsets.size(), rules.prefixes.size(), rules.starts.size(),
-                  rules.lengths.size(), rules.documents.size()});
-    return most <= 1;
+    return std::max({rules.offsets.size(), rules.prefixes.size(), rules.starts.size(),
+                     rules.lengths.size(), rules.documents.size()}) <= 1;
 }
 
 sequence_rules::sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,

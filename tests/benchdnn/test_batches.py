@@ -47,7 +47,7 @@ ATTENTION = [
     Floor(0, (3, 3), (3, 3)),
 ]
 OWN_CASES = [Floor(8, (8, 8), (6, 5)), Floor(7, (4, 0), (1, 0)), Floor(0, (2, 0), (2, 0))]
-MERGED = [Floor(7, (9, 3), (9, 3))]
+MERGED = [Floor(7, (7, 3), (7, 3))]
 
 
 def count_of(pair: tuple[int, int]) -> int:
