@@ -4,6 +4,9 @@
 #include "attention/run_gradients.hpp"
 #include "base/cpu.hpp"
 #include "base/error.hpp"
+#include "base/scratch.hpp"
+#include "fusion/sum_heads.hpp"
+#include "plan/collapse.hpp"
 #include "tensor/tensor_desc.hpp"
 
 #include <algorithm>
@@ -41,7 +44,9 @@ void require_one_head(const tensor_desc& operand) {
 
 compiled_gradients::compiled_gradients(const gradients_chain& chain,
                                        std::span<const tensor_desc> inputs,
-                                       const std::array<tensor_desc, 3>& results) {
+                                       const std::array<tensor_desc, 3>& results)
+    : results_(results), rounds_heads_(chain.grouped_queries && chain.head_type != data_type::f32),
+      head_type_(chain.head_type) {
     const auto operands = inputs.subspan(gradient_tensors, chain.rows.operands.size());
     for (const tensor_desc& term : inputs.subspan(gradient_tensors + operands.size()))
         require_offset_term(term);
@@ -59,15 +64,31 @@ compiled_gradients::compiled_gradients(const gradients_chain& chain,
     attention.cond_masks = form.cond_masks;
     attention.bias_on_fill = form.bias_on_fill;
     attention.scale = 1; // execution has the scale
-    attention.grouped_queries = chain.grouped_queries;
+    attention.grouped_queries = chain.grouped_queries && !rounds_heads_;
     if (chain.grouped_queries)
         for (const tensor_desc* shared : {&attention.key, &attention.value})
             require_one_head(*shared);
-    desc.query_gradient = results[0];
-    desc.key_gradient = results[1];
-    desc.value_gradient = results[2];
+    describe_results(desc);
     numbers_ = {std::move(form), chain.rows, operands, attention.query.extents.rank()};
     plan_ = make_gradients_plan(desc, active_isa());
+    complete_results();
+}
+
+void compiled_gradients::describe_results(attention_gradients_desc& desc) const {
+    desc.query_gradient = results_[0];
+    desc.key_gradient = rounds_heads_ ? tensor_desc{head_type_, {}, {}} : results_[1];
+    desc.value_gradient = rounds_heads_ ? tensor_desc{head_type_, {}, {}} : results_[2];
+}
+
+void compiled_gradients::complete_results() {
+    const attention_gradients_desc& desc = plan_->desc;
+    const std::array planned{&desc.query_gradient, &desc.key_gradient, &desc.value_gradient};
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+        dims extents = planned[i]->extents;
+        if (i > 0 && rounds_heads_) extents[extents.rank() - 3] = 1;
+        results_[i] = complete(results_[i], extents);
+        require_apart(results_[i], "a gradient");
+    }
 }
 
 void compiled_gradients::run(std::span<const void* const> inputs,
@@ -95,7 +116,26 @@ void compiled_gradients::run(std::span<const void* const> inputs,
     if (rules) addresses.attention.rules = &*rules;
     attention_numbers numbers = numbers_.read(attention(), operands);
     numbers.gradients_by_operators = true;
+    if (rounds_heads_) return run_rounded(addresses, numbers);
     run_gradients(*plan_, addresses, numbers);
+}
+
+void compiled_gradients::run_rounded(attention_gradients_operands addresses,
+                                     const attention_numbers& numbers) const {
+    const tensor_desc &keys = plan_->desc.key_gradient, &values = plan_->desc.value_gradient;
+    void *const of_keys = addresses.key_gradient, *const of_values = addresses.value_gradient;
+    const std::size_t key_bytes = padded_bytes(static_cast<std::size_t>(span_bytes(keys)));
+    const std::size_t bytes =
+        key_bytes + static_cast<std::size_t>(span_bytes(values)) + scratch_alignment;
+    with_scratch(scratch_, static_cast<std::int64_t>(bytes), [&](std::byte* memory) {
+        addresses.key_gradient = memory;
+        addresses.value_gradient = memory + key_bytes;
+        run_gradients(*plan_, addresses, numbers);
+        const attention_kernels& kernels = *attention().products;
+        sum_heads(kernels, keys, memory, results_[1], static_cast<std::byte*>(of_keys));
+        sum_heads(kernels, values, memory + key_bytes, results_[2],
+                  static_cast<std::byte*>(of_values));
+    });
 }
 
 } // namespace maskwise::fusion

@@ -21,20 +21,24 @@ public:
     compiled_gradients(const gradients_chain& chain, std::span<const tensor_desc> inputs,
                        const std::array<tensor_desc, 3>& results);
 
-    const dims& result(std::size_t number) const { return results()[number]->extents; }
+    const dims& result(std::size_t number) const { return results_.at(number).extents; }
     // On oneTBB's threads. Throws argument_error if a tensor has a null address, and bad_alloc.
     void run(std::span<const void* const> inputs, const std::array<void*, 3>& results) const;
     std::string describe() const { return to_string(attention()); }
     const tile_plan& attention() const { return *plan_->attention; }
 
 private:
-    std::array<const tensor_desc*, 3> results() const {
-        const attention_gradients_desc& desc = plan_->desc;
-        return {&desc.query_gradient, &desc.key_gradient, &desc.value_gradient};
-    }
+    void describe_results(attention_gradients_desc& desc) const;
+    void complete_results();
+    void run_rounded(attention_gradients_operands addresses,
+                     const attention_numbers& numbers) const;
 
     numbers_reader numbers_;
+    std::array<tensor_desc, 3> results_;
+    bool rounds_heads_; // gradients of keys and values are sums of rounded ones of each head
+    data_type head_type_;
     std::shared_ptr<const gradients_plan> plan_;
+    mutable scratch_pool<scratch_memory> scratch_; // gradients of each head
 };
 
 } // namespace maskwise::fusion

@@ -42,8 +42,7 @@ public:
         take_f32(&*exp, op_kind::exp);
         take_scores(exp->inputs[0].id);
         take_weights(exp->outputs[0].id);
-        require(sums_ % 2 == 0 && chain_.sum_ids.size() % 2 == 0,
-                "one gradient is a sum over heads, the other is not");
+        require(sums_ % 2 == 0, "one gradient is a sum over heads, the other is not");
         chain_.grouped_queries = sums_ == 2;
         require_whole();
         return std::move(chain_);
@@ -71,7 +70,7 @@ private:
     partition_policy policy_;
     gradients_chain chain_;
     std::set<std::size_t> taken_, results_;
-    std::size_t sums_ = 0; // over groups, by the chain
+    std::size_t sums_ = 0; // over groups
 };
 
 const op& gradients_finder::take(const op* op, op_kind kind) {
@@ -110,18 +109,17 @@ std::size_t gradients_finder::take_cast(std::size_t value) {
     return take(user, op_kind::type_cast).outputs[0].id;
 }
 
-// The gradient after its sum over the heads of a group, unless the sum follows the chain.
+// The gradient after its sum over the heads of a group.
 std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     const op* const user = policy_.only_reader(gradient);
     results_.insert(user == nullptr ? gradient : user->outputs[0].id);
     if (user == nullptr) return gradient;
     const op& sum = take(user, op_kind::reduce_sum);
     require(sums_along(sum, 3), "a gradient is summed otherwise than over heads");
-    if (sum.inputs[0].type != data_type::f32) {
-        chain_.sum_ids.push_back(sum.id);
-        return gradient;
-    }
+    require(sums_ == 0 || sum.inputs[0].type == chain_.head_type,
+            "gradients of heads have two types");
     ++sums_;
+    chain_.head_type = sum.inputs[0].type;
     return sum.outputs[0].id;
 }
 

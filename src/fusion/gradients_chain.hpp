@@ -26,9 +26,8 @@ struct gradients_chain {
     // The heads of each group, the third dimension from the end, share keys and values. Gradients
     // are sums over the group.
     bool grouped_queries = false;
-    // ReduceSums over groups that follow the chain, because the graph rounds each head's gradients
-    // to 16 bits. Then the chain's gradients are those of each head.
-    std::vector<std::size_t> sum_ids;
+    // To which the graph rounds each head's gradients before the sum; f32: it does not.
+    data_type head_type = data_type::f32;
 
     // Ids of the inputs: the tensors above, then the operands and the terms of the rows.
     std::vector<std::size_t> inputs() const;

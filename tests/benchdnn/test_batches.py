@@ -42,6 +42,7 @@ class Floor:
 
 NEIGHBOURS = [Floor(8, (35, 24)), Floor(7, (33, 22)), Floor(0, (26, 20))]
 ATTENTION = [
+    Floor(13, (17, 20), (17, 15)),
     Floor(8, (17, 18), (17, 12)),
     Floor(7, (5, 5), (3, 3)),
     Floor(0, (3, 3), (3, 3)),

@@ -384,14 +384,15 @@ bool is_supported(tensor_type type) {
     return type == f32 || (type == bf16 ? library().bf16 : library().f16);
 }
 
-// Whether Maskwise runs the graph as a whole: the verbose line of compile names this form.
+// Whether Maskwise runs the graph as a whole, compiled once: a verbose line names this form.
 bool runs_as(const char* form, const std::vector<partition>& partitions) {
     if (partitions.size() != 1) return false;
     const partition& whole = partitions[0];
     testing::internal::CaptureStderr();
     const auto compiled = compile(whole, whole.get_input_ports(), whole.get_output_ports());
     const std::string lines = testing::internal::GetCapturedStderr();
-    return lines.find("maskwise,claim,") != std::string::npos &&
+    const std::size_t claim = lines.find("maskwise,claim,");
+    return claim != std::string::npos && claim == lines.rfind("maskwise,claim,") &&
            lines.find(std::string(",") + form + ',') != std::string::npos &&
            maskwise_owns(compiled);
 }

@@ -119,15 +119,10 @@ std::unique_ptr<executable> compile_attention(const row_region& region,
     return parts.finish();
 }
 
-// oneDNN sums gradients of heads that the graph rounds.
 std::unique_ptr<executable> compile_gradients(const row_region& region,
                                               const compile_request& request) {
     assembly parts(partition_kind::gradients, region, request);
     require_gain(parts.add_gradients(*region.gradients)->attention(), region.settings);
-    op_list sums;
-    for (const std::size_t id : region.gradients->sum_ids)
-        sums.push_back(find_op(region.records, id));
-    add_onednn_part(parts, sums, region.settings, request.engine);
     return parts.finish();
 }
 

@@ -142,26 +142,17 @@ TEST(gradients_chain, sums_over_groups) {
     p.ops.push_back(sum(19, of_keys, key_sums, -3));
     p.outputs = {of_queries, key_sums, value_sums};
     EXPECT_TRUE(expect_gradients(p).grouped_queries);
-    EXPECT_TRUE(expect_gradients(p).sum_ids.empty());
+    EXPECT_EQ(expect_gradients(p).head_type, data_type::f32);
     EXPECT_EQ(expect_gradients(p).key_gradient, key_sums);
+    p.ops.back().inputs[0].type = data_type::bf16;
+    EXPECT_FALSE(find(p, reason)); // the other is f32
+    p.at(18).inputs[0].type = data_type::bf16;
+    EXPECT_EQ(expect_gradients(p).head_type, data_type::bf16);
     p.ops.back().axes = {0};
     EXPECT_FALSE(find(p, reason));
     p.ops.back().axes = {1};
     p.ops.back().keeps_dims = false;
     EXPECT_FALSE(find(p, reason));
-}
-
-// Gradients of a head are rounded before the sum.
-TEST(gradients_chain, leaves_sums_of_16_bits_to_the_host) {
-    partition p = gradients();
-    p.ops.insert(p.ops.end(), {sum(18, of_values, value_sums, 1), sum(19, of_keys, key_sums, 1)});
-    p.outputs = {of_queries, key_sums, value_sums};
-    for (const std::size_t id : {18U, 19U}) p.at(id).inputs[0].type = data_type::bf16;
-    const gradients_chain chain = expect_gradients(p);
-    EXPECT_FALSE(chain.grouped_queries);
-    EXPECT_EQ(chain.sum_ids, (std::vector<std::size_t>{18, 19}));
-    EXPECT_EQ(chain.key_gradient, of_keys);
-    EXPECT_EQ(chain.value_gradient, of_values);
 }
 
 // Each change makes the operators compute something else, or lets a value between them leave.
