@@ -41,10 +41,6 @@ function(maskwise_install_rest runtime dev extra)
     if(TARGET maskwise-bench-installed)
         install(TARGETS maskwise-bench-installed RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
                 COMPONENT ${runtime} ${extra})
-        if(runtime STREQUAL "runtime") # Debian's package depends on libfmt
-            install(FILES "$<TARGET_SONAME_FILE:fmt::fmt>" DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-                    COMPONENT ${runtime} ${extra})
-        endif()
         install(DIRECTORY benchdnn_inputs DESTINATION "${CMAKE_INSTALL_DATADIR}/maskwise"
                 COMPONENT ${runtime} ${extra} PATTERN README.md EXCLUDE)
     endif()
