@@ -127,7 +127,7 @@ def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
         print(f"{sum(owners)} of {len(owners)} {kind} by Maskwise")
     if not nodes:
         print("nothing for Maskwise: no Where, Select, Softmax or attention")
-    print("the claims, and the reasons against others, are on standard error")
+    print("the verdict on each, with the reason, is on standard error")
 
 
 def seconds(run: Run) -> float:

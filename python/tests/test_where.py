@@ -187,7 +187,7 @@ def test_metadata_of_a_dtype_is_left_behind(kind: str) -> None:
     assert maskwise.where([1, 0, 1], noted, noted, out=noted) is noted
 
 
-def test_misaligned_memory_is_read_as_it_lies() -> None:
+def test_misaligned_memory_is_read_in_place() -> None:
     random = np.random.default_rng(5)
     x = lay_out(random, random_array(random, (9, 50), np.dtype("d")), "misaligned")
     assert not x.flags.aligned
