@@ -71,7 +71,6 @@ EVERY = (
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
     Table((OPENVINO,), "openvino", "scripts/bench openvino"),
-    Table((OPENVINO,), "openvino_models", "scripts/bench openvino --models"),
     Table((TORCH,), "transformers", MODELS),
     Table((TORCH,), "lengths", MODELS, "transformers", drawn=True),
 )
@@ -108,18 +107,6 @@ PARTS = {
             "attention 12x1024x64, causal",
             "attention 12x1024x64, padding",
             "attention 12x1024x64, 1 of",
-        )
-    ),
-    "openvino_models": Part(
-        tuple(
-            f"{model}-torchscript | {shape}"
-            for model, shapes in (
-                ("gpt2", ("8 x 512",)),
-                ("distilbert", ("1 x 512",)),
-                ("t5_decoder", ("1 x 512",)),
-                ("modernbert", ("1 x 128", "1 x 4096")),
-            )
-            for shape in shapes
         )
     ),
     "attention": Part(
