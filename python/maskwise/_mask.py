@@ -94,6 +94,7 @@ class _Rules:
     documents: tuple[tuple[Document, ...], ...] = ()
     slopes: tuple[float, ...] = ()
     numbers: ClassVar[NDArray[np.int64]]
+    slope_bits: ClassVar[tuple[int, ...]]
 
     def __and__(self, other: _Rules) -> _Rules:
         if self.causal and other.causal:
@@ -126,7 +127,9 @@ class _Rules:
 
     def __post_init__(self) -> None:
         """Sets `numbers`, the rules as one array. torch graphs take the array as an input, so other
-        rules need no new graph."""
+        rules need no new graph. A strict export cannot compute the slopes' bits."""
+        bits = np.array(self.slopes, np.float32).view(np.int32).tolist() if self.slopes else ()
+        object.__setattr__(self, "slope_bits", tuple(bits))
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
@@ -140,8 +143,7 @@ class _Rules:
             listed.append(len(sequence))
             for document in sequence:
                 listed += document
-        bits = np.array(self.slopes, np.float32).view(np.int32)
-        return [*listed, len(bits), *bits.tolist()]
+        return [*listed, len(self.slope_bits), *self.slope_bits]
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:

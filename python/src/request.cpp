@@ -163,7 +163,7 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
     } else {
         call.how = way::plan;
         call.why =
-            "operands of the result's dtype are read in place, small ones of another are cast";
+            "operands of the result's dtype are read in place, small operands of another are cast";
     }
     return call;
 }
