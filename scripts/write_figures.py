@@ -105,7 +105,6 @@ PARTS = {
             "scale",
             "attention 12x1024x64, scaled",
             "attention 12x1024x64, causal",
-            "attention 12x1024x64, padding",
             "attention 12x1024x64, 1 of",
         )
     ),
@@ -113,7 +112,6 @@ PARTS = {
         (
             "MHA-GPT-inf-fp32-bs1",
             "MHA-distill_bert-inf-fp32-bs1",
-            "MHA-distill_bert-inf-int8-bs1",
             "gqa-plain-implicit-causal-mask-fp32-bs1",
             "hf-sdpa-bwd-implicit-mask-bf16-f32",
             "matmul_select",
@@ -139,7 +137,7 @@ PARTS = {
             "packed documents | 1x12x2048x64 | float32",
         )
     ),
-    f"{TORCH} gradients": Part(("training step",)),
+    f"{TORCH} gradients": Part(("training step, ModernBERT-base, 6 layers | 1 x 4096 words",)),
     "masks": Part(
         (
             "no mask | 1x12x1024x64 | 1 | bf16",
