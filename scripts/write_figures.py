@@ -246,13 +246,14 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """README shows only the newest results; other documents show those of every CPU class."""
+    """README shows only the newest results, except for attention, whose kernels differ by CPU;
+    other documents show those of every CPU class."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
     return "\n\n".join(
         block_text(table, document, cpu_class, result)
         for cpu_class, result in results.items()
-        if document != README or result.date == newest
+        if document != README or table.name == "masks" or result.date == newest
     )
 
 
