@@ -112,7 +112,6 @@ PARTS = {
         (
             "MHA-GPT-inf-fp32-bs1",
             "MHA-distill_bert-inf-fp32-bs1",
-            "gqa-plain-implicit-causal-mask-fp32-bs1",
             "hf-sdpa-bwd-implicit-mask-bf16-f32",
             "matmul_select",
             "middle causal",
@@ -131,7 +130,7 @@ PARTS = {
     ),
     "gradients": Part(
         (
-            "no mask",
+            "no mask | 1x12x1024x64 | float32",
             "causal | 1x12x1024x64 | bfloat16",
             "local 128 (ModernBERT) | 1x12x4096x64 | bfloat16",
             "packed documents | 1x12x2048x64 | float32",
@@ -141,7 +140,6 @@ PARTS = {
     "masks": Part(
         (
             "no mask | 1x12x1024x64 | 1 | bf16",
-            "causal | 1x12x1024x64 | 0.50 | bf16",
             "causal, grouped | 1x32/8x1024x128 | 0.50 | bf16",
             "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
             "ALiBi | 1x8x4096x64 | 1 | bf16",
