@@ -235,7 +235,8 @@ HWY_ATTR void panel_write_slopes(const float* positions, const float* slopes, st
     HWY_ALIGN float repeated[2][hn::MaxLanes(f32_tag())];
     if (panel < lanes) {
         for (std::int64_t i = 0; i < lanes; ++i) {
-            repeated[0][i] = positions[i % panel] - static_cast<float>(i / panel);
+            const std::int64_t key = i / panel;
+            repeated[0][i] = positions[i % panel] - static_cast<float>(key);
             repeated[1][i] = slopes[i % panel];
         }
         positions = repeated[0];
