@@ -106,22 +106,7 @@ def draw_kept(result: Result, theme: Theme) -> Axes:
     return axes
 
 
-def draw_lengths(result: Result, theme: Theme) -> Axes:
-    axes = new_axes(3.6)
-    axes.set(xscale="log", yscale="log")
-    ends = draw_lines(axes, result, theme)
-    words = [int(row[0]) for row in result.rows]
-    for name, y in ends.items():
-        x = 1.06 * max(int(row[0]) for row in result.rows if row[result.head.index(name)] != "-")
-        axes.text(x, y, name, **theme.name_style(name))
-    axes.set(xticks=words, xticklabels=words, xlim=(min(words), max(words)))
-    axes.minorticks_off()
-    title = "Time of ModernBERT-base, 6 layers, float32, by the words of a text"
-    write(axes, theme, -0.08, 1.06, title, fontsize=11)
-    return axes
-
-
-DRAWN = {"kept": draw_kept, "lengths": draw_lengths}
+DRAWN = {"kept": draw_kept}
 
 
 def draw(result: Result, table: Table, theme: Theme) -> str:

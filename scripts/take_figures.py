@@ -67,19 +67,6 @@ def run_cells(bench: Path) -> Cells:
     return library, head, [[name, key[1], *rows[key]] for key, name in SHOWN.items()]
 
 
-def lengths_cells(bench: Path) -> Cells:
-    """Milliseconds of the first model in f32."""
-    table = json.loads(measured(bench / "transformers.json"))
-    head, first = table["head"], table["rows"][0]
-    columns = [head.index(name) for name in ("Maskwise", "SDPA, ms", "eager")]
-    rows = [
-        [row[1].removeprefix("1 x "), *(row[column] for column in columns)]
-        for row in table["rows"]
-        if (row[0], row[2]) == (first[0], first[2])
-    ]
-    return table["versions"], ["words", "Maskwise", "SDPA", "eager"], rows
-
-
 def kept_cells(bench: Path) -> Cells:
     """Milliseconds by the share of tiles that the mask keeps."""
     table = json.loads(measured(bench / "masks.json"))
@@ -97,7 +84,6 @@ def kept_cells(bench: Path) -> Cells:
 # Tables whose results are in another form.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
-    "lengths": lengths_cells,
     "kept": kept_cells,
 }
 

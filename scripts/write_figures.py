@@ -58,7 +58,6 @@ class Table:
 
 
 ATTENTION, MASKS = "scripts/bench attention", "scripts/bench masks"
-MODELS = "scripts/bench transformers"
 README, TORCH = "README.md", "docs/pytorch.md"
 HOST, OPENVINO = "docs/onnxruntime.md", "docs/openvino.md"
 EVERY = (
@@ -71,14 +70,12 @@ EVERY = (
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
     Table((OPENVINO,), "openvino", "scripts/bench openvino"),
-    Table((TORCH,), "transformers", MODELS),
-    Table((TORCH,), "lengths", MODELS, "transformers", drawn=True),
 )
 BY_NAME = {table.name: table for table in EVERY}
 TABLES = tuple(table for table in EVERY if not table.drawn)
 PICTURES = {
     f"docs/pictures/{name}-{theme}.svg": (BY_NAME[table], theme)
-    for name, table in (("attention", "kept"), ("models", "lengths"))
+    for name, table in (("attention", "kept"),)
     for theme in ("light", "dark")
 }
 
@@ -154,17 +151,6 @@ PARTS = {
             "decode | 1x32/8x1x4096x128 | 0.98 | bf16",
         ),
         ("Maskwise, array", "Maskwise, prepared"),
-    ),
-    "transformers": Part(
-        (
-            "ModernBERT-base, 6 layers | 1 x 1024 | bfloat16",
-            "ModernBERT-base, 6 layers | 1 x 8192",
-            "Gemma 3 270M, 6 layers | 1 x 2048 | float32",
-            "Qwen 3 0.6B, 4 layers, 32 words on | 1 x 512 | float32",
-            "BERT-base, 4 layers, padded | 8 x 128 | float32",
-            "MiniLM, packed | 32 x 256 | float32",
-        ),
-        ("eager", "SDPA compiled"),
     ),
 }
 

@@ -66,5 +66,5 @@ def test_figures_are_taken_from_the_file(
     assert take_figures.main() == 0
     taken = write_figures.read_result(tmp_path / "docs/figures/avx512-some-model/masks.json")
     assert (taken.commit, taken.rows) == ("a" * 40, MASKS["rows"])
-    monkeypatch.setattr(sys, "argv", ["take_figures.py", "--field", str(results), "transformers"])
+    monkeypatch.setattr(sys, "argv", ["take_figures.py", "--field", str(results), "gradients"])
     assert take_figures.main() == 1  # not measured there
