@@ -176,7 +176,11 @@ def test_sinks_soft_cap_window_and_statistics_together() -> None:
 def test_alibi() -> None:
     q, k, v = random_operands((2, 4, 70, 16), (2, 4, 90, 16), (2, 4, 90, 8))
     slopes = np.array([[0.5, 0.1, 2, 0], [1, -0.1, 0.01, 9]], "f")
-    distance = abs(np.arange(70)[:, None] + 20 - np.arange(90))
+
+    def distance_from(offset: int) -> Any:
+        return abs(np.arange(70)[:, None] + offset - np.arange(90))
+
+    distance = distance_from(20)
     for causal, kept in ((True, np.tri(70, 90, 20, bool)), (False, np.ones((70, 90), bool))):
         mask = Mask._from_rules(causal=causal, from_end=True) & Mask.alibi(slopes)
         mask = pickle.loads(pickle.dumps(mask))
@@ -186,6 +190,11 @@ def test_alibi() -> None:
         np.testing.assert_allclose(got, expected, atol=3e-6)
         np.testing.assert_allclose(sums, logarithms, atol=6e-6)
         np.testing.assert_array_equal(mask.to_dense(70, 90)[0], kept)
+    got = maskwise.attention(q[0, 0], k[0, 0], v[0, 0], Mask.causal() & Mask.alibi([0.5]))
+    expected, _ = definition.attention(
+        q[0, 0], k[0, 0], v[0, 0], kept=np.tri(70, 90, 0, bool), bias=-0.5 * distance_from(0)
+    )
+    np.testing.assert_allclose(got, expected, atol=3e-6)
     with pytest.raises(TypeError, match="expected floats of shape"):
         Mask.alibi([1, 2])
     with pytest.raises(ValueError, match="expected finite numbers"):

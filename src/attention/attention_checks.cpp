@@ -153,7 +153,11 @@ void require_addresses(const attention_desc& desc, const attention_operands& add
 }
 
 std::int64_t heads_of(const tensor_desc& operand) {
-    return operand.extents.end()[-3];
+    return operand.extents.rank() > 2 ? operand.extents.end()[-3] : 1;
+}
+
+std::int64_t sequences_of(const attention_desc& desc) {
+    return desc.dst.extents.rank() > 2 ? desc.dst.extents[0] : 1;
 }
 
 attention_desc checked_attention(attention_desc desc) {
@@ -175,10 +179,8 @@ attention_desc checked_attention(attention_desc desc) {
 
 void require_rules(const attention_desc& desc, const mask_rules* rules) {
     if (rules == nullptr) return;
-    const bool is_matrix = desc.dst.extents.rank() == 2;
-    const std::int64_t sequences = is_matrix ? 1 : desc.dst.extents[0];
-    check_rules(*rules, sequences);
-    check_slopes(*rules, sequences, is_matrix ? 1 : heads_of(desc.dst));
+    check_rules(*rules, sequences_of(desc));
+    check_slopes(*rules, sequences_of(desc), heads_of(desc.dst));
     if (!rules->slopes.empty() && desc.bias.type != data_type::undef)
         throw argument_error("attention: slopes and a bias exclude each other");
 }

@@ -92,8 +92,9 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
 }
 
 void tile_operands::load_slopes(std::int64_t head) {
-    const std::int64_t sequences = sequences_of(plan_), heads = heads_of(plan_.desc.dst);
-    const std::int64_t heads_of_sequence = plan_.heads * plan_.folded_heads / sequences;
+    const std::int64_t heads = heads_of(plan_.desc.dst);
+    const std::int64_t heads_of_sequence =
+        plan_.heads * plan_.folded_heads / sequences_of(plan_.desc);
     float* const slopes = part(plan_.worker.slopes);
     std::fill_n(slopes, plan_.tile_rows, 0.0F);
     rows_.has_slopes = true;

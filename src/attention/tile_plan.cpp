@@ -344,11 +344,6 @@ float number_at(const tile_plan& plan, data_type type, const void* address) {
     return numbers[0];
 }
 
-std::int64_t sequences_of(const tile_plan& plan) {
-    const dims& shape = plan.desc.dst.extents;
-    return shape.rank() > 2 ? shape[0] : 1;
-}
-
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position) {
     std::int64_t bytes = 0;
     for (int d = 0; const std::int64_t number : position) {

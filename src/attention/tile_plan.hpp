@@ -153,9 +153,6 @@ score_steps steps_of(float scale, float soft_cap);
 // The first element of an f32, bf16 or f16 operand.
 float number_at(const tile_plan& plan, data_type type, const void* address);
 
-// The extent of dst's first dimension; 1 if dst has only two dimensions.
-std::int64_t sequences_of(const tile_plan& plan);
-
 // Bytes from the operand's element {0, ..., 0} to the matrix of the head at `position`.
 std::int64_t offset_bytes(const head_operand& operand, std::span<const std::int64_t> position);
 

@@ -58,7 +58,6 @@ private:
     const op& start_of_rows(std::size_t exponent) const;
     void take_scores(std::size_t exponent);
     void take_weights(std::size_t weights);
-    void take_value_gradient(std::size_t weights, std::size_t cast);
     const op& take_score_gradient(std::size_t weights, const op& product);
     void take_delta(const op& sum);
     std::size_t take_scale(std::size_t gradient);

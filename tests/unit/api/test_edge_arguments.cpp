@@ -97,6 +97,16 @@ std::vector<attention_desc> masked_ways(const attention_desc& plain,
     return ways;
 }
 
+// Every input at the same address.
+attention_operands inputs_at(const float* numbers) {
+    return {.query = numbers,
+            .key = numbers,
+            .value = numbers,
+            .cond = numbers,
+            .bias = numbers,
+            .sinks = numbers};
+}
+
 TEST(edge_arguments, an_attention_without_results_returns_at_once) {
     int executed = 0;
     const float one[1] = {};
@@ -110,13 +120,8 @@ TEST(edge_arguments, an_attention_without_results_returns_at_once) {
                 EXPECT_EQ(infer_dst(desc), empty.dst());
                 for (const mask_rules* each_rules : {static_cast<const mask_rules*>(nullptr),
                                                      static_cast<const mask_rules*>(&rules)}) {
-                    const attention_operands operands{.query = one,
-                                                      .key = one,
-                                                      .value = one,
-                                                      .cond = one,
-                                                      .bias = one,
-                                                      .sinks = one,
-                                                      .rules = each_rules};
+                    attention_operands operands = inputs_at(one);
+                    operands.rules = each_rules;
                     empty.execute(operands);
                     empty.execute(operands, loop);
                     EXPECT_EQ(empty.count_tiles(operands).all, 0);
@@ -166,14 +171,9 @@ TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
     const attention_plan plan = compile(desc);
     const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     float dst[8] = {5}, statistics[2] = {6};
-    const attention_operands all{.query = ones,
-                                 .key = ones,
-                                 .value = ones,
-                                 .cond = ones,
-                                 .bias = ones,
-                                 .dst = dst,
-                                 .statistics = statistics,
-                                 .sinks = ones};
+    attention_operands all = inputs_at(ones);
+    all.dst = dst;
+    all.statistics = statistics;
     const auto expect_named = [&](const attention_operands& operands, const char* name,
                                   bool is_input) {
         const std::string text = std::string("the address of ") + name + " is null";
