@@ -14,7 +14,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from write_figures import PICTURES, ROOT, Result, Table, results_of, sign
+from write_figures import PICTURES, ROOT, Result, results_of, sign
 
 if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
     from matplotlib.axes import Axes
@@ -78,12 +78,12 @@ def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
     return placed
 
 
-def draw_lines(axes: Axes, result: Result, theme: Theme, marker: str = "o") -> dict[str, float]:
+def draw_lines(axes: Axes, result: Result, theme: Theme) -> dict[str, float]:
     """A line for each implementation; returns where each ends."""
     ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
         points = [(float(x), y) for x, y in column_of(result, column).items()]
-        style = {"marker": marker, "markersize": 4, "clip_on": False, "color": theme.mark(name)}
+        style = {"marker": "o", "markersize": 4, "clip_on": False, "color": theme.mark(name)}
         width = 2.5 if is_own(name) else 1.5
         axes.plot(*zip(*points, strict=True), linewidth=width, **style)
         ends[name] = points[-1][1]
@@ -106,11 +106,8 @@ def draw_kept(result: Result, theme: Theme) -> Axes:
     return axes
 
 
-DRAWN = {"kept": draw_kept}
-
-
-def draw(result: Result, table: Table, theme: Theme) -> str:
-    axes = DRAWN[table.name](result, theme)
+def draw(result: Result, theme: Theme) -> str:
+    axes = draw_kept(result, theme)
     axes.patch.set_visible(False)
     axes.tick_params(colors=theme.text, which="both", length=0)
     axes.spines[:].set_visible(False)
@@ -125,7 +122,7 @@ def main() -> None:
     for path, (table, theme) in PICTURES.items():
         [result] = results_of(table, ROOT).values()
         (ROOT / path).parent.mkdir(exist_ok=True)
-        (ROOT / path).write_text(sign(draw(result, table, THEMES[theme]), table, ROOT))
+        (ROOT / path).write_text(sign(draw(result, THEMES[theme]), table, ROOT))
         print(f"drawn: {path}")
 
 

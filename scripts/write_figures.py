@@ -74,9 +74,7 @@ EVERY = (
 BY_NAME = {table.name: table for table in EVERY}
 TABLES = tuple(table for table in EVERY if not table.drawn)
 PICTURES = {
-    f"docs/pictures/{name}-{theme}.svg": (BY_NAME[table], theme)
-    for name, table in (("attention", "kept"),)
-    for theme in ("light", "dark")
+    f"docs/pictures/attention-{theme}.svg": (BY_NAME["kept"], theme) for theme in ("light", "dark")
 }
 
 

@@ -28,7 +28,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # FlexAttention if there is no compiler
+    left_out: frozenset[str] = frozenset()  # FlexAttention, without a compiler
 
     def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16

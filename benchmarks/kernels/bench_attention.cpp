@@ -81,8 +81,8 @@ double peak(bool in_pairs, int threads) {
 // More than the caches hold, because a model reads its weights between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Memory whose rate is measured by a read of all threads, in the fastest way tried. It holds keys
-// and values of either type: each half of a float is a bf16.
+// Keys and values outside the caches, of either type: each half of a float is a bf16. All threads
+// read it to measure the memory rate; the fastest way counts.
 class cold_memory {
 public:
     cold_memory() {

@@ -50,7 +50,7 @@ class Model:
         return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
-        """Inputs packed for Maskwise, whose attention is that of packed batches."""
+        """Maskwise's inputs. "maskwise_flash" gets the batch as packed documents."""
         inputs = self.inputs(length, dtype)
         if self.attention != "maskwise_flash":
             return inputs

@@ -50,7 +50,7 @@ HEAD += ["compile, alone / with", "first calls", "peak memory"]
 class Case:
     batch: str
     flags: list[str]
-    state: str = ""  # why there is no ratio
+    state: str = ""  # the reason, if there is no ratio
     pairs: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per pair
     compile_ms: dict[str, float] = field(default_factory=dict)
     first_ms: dict[str, float] = field(default_factory=dict)

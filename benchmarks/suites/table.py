@@ -83,7 +83,7 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
 
 
 def head(others: list[str]) -> list[str]:
-    """Column titles. `others`: implementations whose relative times each line shows."""
+    """Column titles. Each line shows the times of `others` relative to Maskwise's."""
     names = [name.removeprefix("onednn ") for name in others]
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 
