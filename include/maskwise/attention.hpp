@@ -26,8 +26,12 @@ struct cached_maps;
 inline namespace v1 {
 
 // The order of operations. tiles: online softmax over tiles of keys, the fastest. operators:
-// MatMul, SoftMax and MatMul in sequence, with the roundings of these operators.
-enum class attention_order : std::uint8_t { tiles, operators };
+// MatMul, SoftMax and MatMul in sequence, with the roundings of these operators. fixed: the same,
+// and every sum adds its terms one by one in the order of the keys. On one machine, the bits of a
+// row of dst then depend only on its query and on its unmasked keys and values, not on the batch,
+// padding, packed neighbors, the number of rows, the form of the mask, or threads. The oracle of
+// this contract is tests/unit/attention/test_fixed_order.cpp.
+enum class attention_order : std::uint8_t { tiles, operators, fixed };
 
 // The score of a row (of query) and a key is, in this order and in f32:
 //
@@ -74,7 +78,7 @@ struct attention_desc {
     bool nan_as_zero = false;
     bool grouped_queries = false;
     attention_order order = attention_order::tiles;
-    // SoftMax's result type in order `operators`: f32, bf16 or f16
+    // SoftMax's result type in orders `operators` and `fixed`: f32, bf16 or f16
     data_type weights_type = data_type::f32;
 
     // cond and bias broadcast to {batch..., heads, rows, keys}. Operands may have any strides (see

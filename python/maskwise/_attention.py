@@ -27,6 +27,7 @@ def attention(
     window: tuple[int, int] | None = None,
     sinks: Any = None,
     return_statistics: bool = False,
+    deterministic: bool = False,
 ) -> Any:
     """torch's scaled_dot_product_attention. Fully masked tiles are not computed.
 
@@ -56,6 +57,10 @@ def attention(
         Broadcasts to (..., H), float32 or query's dtype: a score per head that only enters the
         softmax's sum, as in gpt-oss.
     return_statistics : bool
+    deterministic : bool
+        A row's bits depend only on its query and its unmasked keys and values: not on the batch,
+        padding, packing, other rows, the form of the mask, or threads. Implied for torch tensors by
+        torch.use_deterministic_algorithms(True).
 
     Returns
     -------
@@ -79,7 +84,7 @@ def attention(
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
-    results = {"out": out, "return_statistics": return_statistics}
+    results = {"out": out, "return_statistics": return_statistics, "deterministic": deterministic}
     return run(checked(AttentionCall(query, key, value, attn_mask, *options, **results)))
 
 
@@ -113,6 +118,7 @@ def packed_attention(
     window: tuple[int, int] | None = None,
     sinks: Any = None,
     return_statistics: bool = False,
+    deterministic: bool = False,
     out: Any = None,
 ) -> Any:
     """attention of packed documents, without padding.
@@ -124,7 +130,7 @@ def packed_attention(
     the same position. Everything else is as in attention.
     """
     options = {"scale": scale, "soft_cap": soft_cap, "window": window, "sinks": sinks}
-    options |= {"out": out, "return_statistics": return_statistics}
+    options |= {"out": out, "return_statistics": return_statistics, "deterministic": deterministic}
     return run(packed_call((query, key, value), cu_seqlens_q, cu_seqlens_k, is_causal, **options))
 
 

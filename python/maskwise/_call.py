@@ -20,7 +20,7 @@ LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 class AttentionCall(NamedTuple):
     """The arguments of attention by name.
 
-    Up to mask_rules the fields are the arguments of torch.ops.maskwise.attention, in its order:
+    Up to deterministic the fields are the arguments of torch.ops.maskwise.attention, in its order:
     their annotations make its schema.
     """
 
@@ -38,6 +38,7 @@ class AttentionCall(NamedTuple):
     offset: ArrayOrNone = None  # keys before the first row's own
     document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
     mask_rules: ArrayOrNone = None  # a Mask's rules as integers, combined with its array
+    deterministic: bool = False  # a row's bits depend on its query and unmasked keys only
     # Not arguments of the operator:
     out: Any = None
     return_statistics: bool = False
@@ -50,7 +51,7 @@ class AttentionCall(NamedTuple):
         return AttentionCall(**{**before, **fields})
 
 
-OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("mask_rules") + 1]
+OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("deterministic") + 1]
 
 
 def has_rules(mask: Any) -> bool:
@@ -81,6 +82,7 @@ def checked(call: AttentionCall) -> AttentionCall:
         ("is_causal", call.is_causal),
         ("enable_gqa", call.enable_gqa),
         ("return_statistics", call.return_statistics),
+        ("deterministic", call.deterministic),
     ):
         if type(value) is not bool:
             changes[name] = _arguments.flag(name, value)

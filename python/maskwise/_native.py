@@ -88,6 +88,8 @@ def run_native(call: AttentionCall) -> Any:
         from maskwise import _torch_tensors
 
         torch_empty = _torch_tensors.empty
+        if _torch_tensors.is_deterministic():
+            call = call.changed(deterministic=True)
         operands = _torch_tensors.detached(operands)
         arrays = None if out is not None else _torch_tensors.as_arrays(operands)
         if arrays is not None:

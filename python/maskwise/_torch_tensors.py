@@ -144,6 +144,10 @@ def mark_written(out: torch.Tensor) -> None:
         torch.autograd.graph.increment_version(out)
 
 
+def is_deterministic() -> bool:
+    return torch.are_deterministic_algorithms_enabled()
+
+
 def empty_like(array: Any) -> torch.Tensor:
     """A tensor in torch's memory with the layout of an array whose addresses increase."""
     strides = [stride // array.itemsize for stride in array.strides]

@@ -58,6 +58,10 @@ _contexts: list[bool] = []  # of installed(): whether it was installed before th
 
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool = False) -> bool:
+    """Whether torch is as fast. torch's bits depend on the batch, so they are no alternative if
+    deterministic algorithms are required."""
+    if torch.are_deterministic_algorithms_enabled():
+        return False
     least = LEAST_PRODUCTS * (TIMES_WITH_GRADIENTS if has_gradients else 1)
     return q_elements * keys < least // (1 if dtype == torch.float32 else 2)
 

@@ -164,6 +164,7 @@ attention_plan compile_for(const attention_call& call) {
     if (!call.mask.is_none()) add_mask(desc, call.mask, extents);
     desc.dst = lay_out_result(desc.query, extents);
     if (call.returns_statistics) desc.statistics = {data_type::f32, rows_of(extents)};
+    if (call.deterministic) desc.order = attention_order::fixed;
     if (call.out.is_none()) return compile(desc);
     check_out(call, extents);
     desc.dst = describe(call.out, desc.query.type);
@@ -177,6 +178,7 @@ call_key key_of(const attention_call& call) {
     key.push(static_cast<npy_intp>(call.sinks.is_none() ? data_type::undef : type_in(call.sinks)));
     key.push(call.enable_gqa ? 1 : 0);
     key.push(call.returns_statistics ? 1 : 0);
+    key.push(call.deterministic ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.soft_cap));
     key.push(call.scale ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.scale.value_or(0)));

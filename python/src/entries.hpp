@@ -39,6 +39,7 @@ struct attention_call {
     double soft_cap = 0;
     bool enable_gqa = false;
     bool returns_statistics = false;
+    bool deterministic = false;
 };
 
 // Returns (out or a new array, statistics or none). Throws nb::python_error (TypeError, ValueError)

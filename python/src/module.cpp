@@ -193,7 +193,8 @@ attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle
             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),
-            .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics")};
+            .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics"),
+            .deterministic = MASKWISE_ATTRIBUTE(bool, call, "deterministic")};
 }
 
 template <nb::tuple (*function)(const attention_call&)>

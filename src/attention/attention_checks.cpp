@@ -99,7 +99,7 @@ void check_inputs(const attention_desc& desc) {
         refuse_pair("query", desc.query, "key", desc.key, "the depths differ");
     if (desc.key.extents.end()[-2] != desc.value.extents.end()[-2])
         refuse_pair("key", desc.key, "value", desc.value, "the numbers of keys differ");
-    if (desc.order > attention_order::operators)
+    if (desc.order > attention_order::fixed)
         throw argument_error("attention: order has the unknown value " +
                              std::to_string(static_cast<int>(desc.order)));
     if (std::isnan(desc.soft_cap) || std::isinf(desc.soft_cap))

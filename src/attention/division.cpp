@@ -117,7 +117,7 @@ division divide(const tile_plan& plan, int threads) {
     division split;
     split.threads = threads;
     split.row_tiles = plan.heads * plan.row_tiles();
-    split.by_cost = threads > 1 && !plan.by_operators() && // which fixes the order of sums
+    split.by_cost = threads > 1 && !plan.retains_scores() && // which fixes the order of sums
                     plan.key_tiles() >= 2 * least_of_item(threads) &&
                     has_few_row_tiles(split.row_tiles, threads);
     std::int64_t items = split.row_tiles;

@@ -19,6 +19,11 @@ const char* conversion_words(bool converts, bool in_pairs) {
     return in_pairs ? "packed into pairs a tile at a time" : "converted to f32 a tile at a time";
 }
 
+const char* order_words(attention_order order) {
+    if (order == attention_order::fixed) return ", in fixed order";
+    return order == attention_order::operators ? ", by operators" : "";
+}
+
 } // namespace
 
 std::string to_string(const tile_plan& plan) {
@@ -28,7 +33,7 @@ std::string to_string(const tile_plan& plan) {
            " keys, depth " + number(plan.depth) + ", columns " + number(plan.columns) +
            mask_words(plan) + ", tiles of " + number(plan.tile_rows) + 'x' +
            number(plan.tile_keys) + " in panels of " + number(plan.panel) +
-           (plan.by_operators() ? ", by operators" : "") +
+           order_words(plan.desc.order) +
            (plan.in_pairs ? ", products of bf16, " : ", ") +
            std::string(to_string(plan.kernels->target));
 }

@@ -120,7 +120,7 @@ private:
 
     void run_item(tile_worker& worker, std::int64_t item) const {
         const tile_range range = range_of(item);
-        if (plan_.by_operators()) return worker.run_by_operators(range);
+        if (plan_.retains_scores()) return worker.run_by_operators(range);
         if (range.parts > 1) return worker.run(range, state_at(list_.items[item].state));
         worker.run(range, worker.worker_state());
         worker.finish(range, worker.worker_state());

@@ -67,7 +67,7 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
       scratch_(scratch), query_factor_(1), spans_(plan, addresses.rules, scratch) {
     for (const tile_copies& copies : {plan.worker.key_copies, plan.worker.value_copies})
         std::fill_n(records_of(copies), copies.slots, tile_copy{});
-    if (plan.by_operators() || !is_moderate(numbers.scale)) {
+    if (plan.retains_scores() || !is_moderate(numbers.scale)) {
         steps_ = numbers.steps;
         return;
     }

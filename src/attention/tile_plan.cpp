@@ -30,7 +30,7 @@ void require_countable(const tile_plan& plan) {
     const auto times = [&](std::int64_t extent) {
         if (products) products = checked_multiply(*products, std::max<std::int64_t>(extent, 1));
     };
-    const std::int64_t kept = plan.by_operators() ? plan.keys : 0;
+    const std::int64_t kept = plan.retains_scores() ? plan.keys : 0;
     const bool has_short_rows = std::max({plan.depth, plan.columns, kept}) <= most_row_elems;
     for (const std::int64_t extent : plan.outer) times(extent);
     times(plan.rows);
@@ -57,7 +57,7 @@ bool can_take_pairs(const tile_plan& plan) {
                             (!is_beyond_isa || gains_by_bf16_products(native_cpu()));
     if (!has_kernel || plan.depth % 2 != 0 || !is_dense_bf16(plan.query)) return false;
     if (products.multiply_value_pairs == nullptr) return is_dense_bf16(plan.key);
-    if (plan.by_operators() && plan.weights_type != elem_type::bf16) return false;
+    if (plan.retains_scores() && plan.weights_type != elem_type::bf16) return false;
     return is_dense_bf16(plan.value) &&
            (is_dense_bf16(plan.key) ||
             (plan.key_is_transposed && plan.key.type == elem_type::bf16));
@@ -110,6 +110,12 @@ bool is_scattered(const tile_plan& plan, const head_operand& operand) {
     return operand.type == elem_type::f32 && plan.rows > most_tile_rows && plan.keys > 0 &&
            operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
            operand.column_count <= most_copied_floats / plan.keys;
+}
+
+// Narrow panels sum a score over several vector lanes, and pairs depend on a key's index.
+plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
+    if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
+    return limits;
 }
 
 void choose_products(tile_plan& plan, const plan_limits& limits) {
@@ -183,7 +189,7 @@ void choose_tiles(tile_plan& plan) {
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
     plan.tile_keys = most_tile_keys;
-    if (!plan.by_operators()) return;
+    if (!plan.retains_scores()) return;
     const std::int64_t retained_panels =
         most_retained_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
     plan.tile_rows = std::clamp(retained_panels * plan.panel, plan.panel, plan.tile_rows);
@@ -207,7 +213,7 @@ void lay_out_masks(tile_plan& plan) {
                                   : type == elem_type::bf16 ? mask_kind::bias_bf16
                                                             : mask_kind::bias_f16);
     // With one row tile, norms would cost as much as scores.
-    plan.can_bound_scores = !plan.by_operators() && plan.row_tiles() > 1;
+    plan.can_bound_scores = !plan.retains_scores() && plan.row_tiles() > 1;
     plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.can_bound_scores;
 }
 
@@ -233,12 +239,12 @@ worker_layout lay_out_worker(const tile_plan& plan) {
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
     // One tile of keys, or all of them.
     const std::int64_t retained_tiles =
-        plan.by_operators() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
+        plan.retains_scores() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());
     layout.state = add_part(layout, plan.state_floats());
     layout.scores = add_part(layout, panel_scores * retained_tiles);
     layout.factor = add_part(layout, plan.tile_rows);
-    if (plan.by_operators())
+    if (plan.retains_scores())
         layout.tiles = add_part(layout, plan.key_tiles() * floats_of<key_tile>);
     if (plan.copies_key())
         layout.key_copies =
@@ -324,7 +330,7 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
                      desc.fill};
     bind_operands(*plan);
     if (limits.folds_heads) fold_heads(*plan);
-    choose_products(*plan, limits);
+    choose_products(*plan, limits_of(desc, limits));
     choose_tiles(*plan);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);

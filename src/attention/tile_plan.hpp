@@ -114,7 +114,8 @@ struct tile_plan {
     bool copies_value_as_floats() const { return converts_value && !weights_in_pairs; }
     // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
-    bool by_operators() const { return desc.order == attention_order::operators; }
+    // Scores of all keys are computed before the first weight.
+    bool retains_scores() const { return desc.order != attention_order::tiles; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };

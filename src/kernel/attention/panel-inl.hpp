@@ -205,17 +205,20 @@ HWY_ATTR HWY_INLINE vec_f32 shift_of(vec_f32 maximum) {
     return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, minus_infinity)), maximum);
 }
 
-// Turns scores into weights; returns their sum.
+// Turns scores into weights. Returns `sum` plus the weights, which are added to it key by key
+// unless a vector holds several keys.
 template <class Panel>
-HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, vec_f32 shift) {
+HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, vec_f32 shift,
+                                             vec_f32 before) {
     const f32_tag d;
-    auto sum = hn::Zero(d);
+    const bool is_key_by_key = Panel::keys_at_once() == 1;
+    auto sum = is_key_by_key ? before : hn::Zero(d);
     for (; keys > 0; keys -= Panel::keys_at_once(), scores += Panel::step()) {
         const auto weight = exp_below_one(hn::Sub(hn::LoadU(d, scores), shift));
         hn::StoreU(weight, d, scores);
         sum = hn::Add(sum, Panel::pad_keys(weight, keys, hn::Zero(d)));
     }
-    return sum_keys<Panel>(sum);
+    return is_key_by_key ? sum : hn::Add(before, sum_keys<Panel>(sum));
 }
 
 // Rounds two vectors to bf16 pairs, to nearest even. Not for every NaN: rounding could turn it into
@@ -301,7 +304,7 @@ HWY_ATTR HWY_INLINE void softmax_update_vector(const panel_scores& tile, const p
              : update_maximum<Panel>(tile, lane, before);
     const auto shift = shift_of(maximum);
     const auto sum = tile.in_pairs ? weights_in_pairs(scores, tile.keys, factor_of_scores, shift)
-                                   : weights_in_place<Panel>(scores, tile.keys, shift);
+                                   : weights_in_place<Panel>(scores, tile.keys, shift, hn::Zero(d));
     const auto rescale = exp_below_one(hn::Sub(before, shift));
     Panel::store(rescale, factor + lane);
     Panel::store(maximum, state.maximum + lane);
@@ -331,8 +334,9 @@ HWY_ATTR void panel_exponentiate(const panel_scores& tile, const panel_state& st
     const f32_tag d;
     for (std::int64_t lane = 0; lane < tile.queries; lane += f32_lanes()) {
         const auto shift = shift_of(Panel::load(d, state.maximum + lane));
-        const auto sum = weights_in_place<Panel>(tile.scores + lane, tile.keys, shift);
-        Panel::store(hn::Add(Panel::load(d, state.sum + lane), sum), state.sum + lane);
+        const auto before = Panel::load(d, state.sum + lane);
+        Panel::store(weights_in_place<Panel>(tile.scores + lane, tile.keys, shift, before),
+                     state.sum + lane);
     }
 }
 
