@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import maskwise
@@ -357,3 +358,22 @@ def test_layers_share_the_rules_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> No
             result = operator(q, k, v, key_mask=key_mask.clone())
             torch.testing.assert_close(result, maskwise.attention(q, k, v, kept))
     assert len(computed) == 2
+
+
+def test_deterministic_algorithms_give_a_row_the_same_bits_in_every_batch() -> None:
+    q, k, v = three(3, 4, 200, 32)
+    wanted = maskwise.attention(q, k, v, is_causal=True, deterministic=True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with maskwise_torch.installed():
+            for batch, rows in itertools.product((slice(0, 3), slice(1, 2)), (200, 7, 1)):
+                operands = (q[batch, :, -rows:], k[batch], v[batch])
+                mask = torch.ones(rows, 200, dtype=torch.bool).tril(200 - rows)
+                for attention in (sdpa, maskwise.attention, operator):
+                    assert torch.equal(attention(*operands, mask), wanted[batch, :, -rows:])
+                with_gradients = maskwise.attention(
+                    operands[0].detach().requires_grad_(), *operands[1:], mask
+                )
+                assert torch.equal(with_gradients, wanted[batch, :, -rows:])
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -295,7 +295,9 @@ attention_case make_attention_case(generator& random, bool is_small) {
     if (one_in(random, 5)) draw_sinks(random, shapes, problem);
     if (one_in(random, 6)) spoil_masked_keys(problem);
     if (one_in(random, 30) && !has_masking_bias(problem)) spoil_one_query(random, problem.query);
-    if (one_in(random, 3)) problem.desc.order = attention_order::operators;
+    if (one_in(random, 3))
+        problem.desc.order =
+            one_in(random, 2) ? attention_order::operators : attention_order::fixed;
     problem.describe();
     return problem;
 }
