@@ -151,17 +151,19 @@ bool has_known_strides(const logical_tensor& tensor) {
 
 // oneDNN 3.7 to 3.13 infer the layout of a MatMul's input even from strides of extents of 1, and
 // compute wrong results if such a stride is odd. Passing the usual strides instead does not help:
-// oneDNN's caches treat both as equal and return the code for the odd ones. Row-major
-// copies are right.
-bool has_odd_strides(const logical_tensor& input) {
-    return has_known_strides(input) && input.strides_elems != graph::meant_strides(input);
+// oneDNN's caches treat both as equal and return the code for the odd ones. oneDNN 3.12 skips no
+// gaps of an input with fewer dimensions than the result. Row-major copies are right.
+bool must_be_row_major(const logical_tensor& input, int result_rank) {
+    return has_known_strides(input) && (input.extents.rank() < result_rank ||
+                                        input.strides_elems != graph::meant_strides(input));
 }
 
 // Describes the tensor to oneDNN, or the copy of it that the segment will make.
-logical_tensor take_input(assembly& target, onednn_segment& segment, const logical_tensor& input) {
+logical_tensor take_input(assembly& target, onednn_segment& segment, const logical_tensor& input,
+                          int result_rank) {
     const place client = target.place_of(input.id);
     segment.inputs.push_back(client);
-    if (!has_odd_strides(input)) return input;
+    if (!must_be_row_major(input, result_rank)) return input;
     auto usual = row_major_like(input);
     if (lie_alike(input, usual)) return usual;
     segment.inputs.back() = target.add_inner(usual);
@@ -219,10 +221,13 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
     compile_request request{{}, {}, asked.engine};
-    for (const auto& input : asked.inputs)
-        request.inputs.push_back(take_input(target, *segment, input));
-    for (const auto& output : asked.outputs)
+    int result_rank = 0;
+    for (const auto& output : asked.outputs) {
         request.outputs.push_back(needs_copy(output) ? row_major_like(output) : output);
+        result_rank = std::max(result_rank, output.extents.rank());
+    }
+    for (const auto& input : asked.inputs)
+        request.inputs.push_back(take_input(target, *segment, input, result_rank));
     abi::compiled_partition compiled = nullptr;
     require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
                     "compiled_partition_create");
