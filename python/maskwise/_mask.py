@@ -92,9 +92,9 @@ class _Rules:
     starts: Numbers = ()
     lengths: Numbers = ()
     documents: tuple[tuple[Document, ...], ...] = ()
-    slopes: tuple[float, ...] = ()
+    slopes: tuple[tuple[float, ...], ...] = ()  # for all sequences, or for each
     numbers: ClassVar[NDArray[np.int64]]
-    slope_bits: ClassVar[tuple[int, ...]]
+    slope_bits: ClassVar[tuple[Numbers, ...]]
 
     def __and__(self, other: _Rules) -> _Rules:
         if self.causal and other.causal:
@@ -128,8 +128,8 @@ class _Rules:
     def __post_init__(self) -> None:
         """Sets `numbers`, the rules as one array. torch graphs take the array as an input, so other
         rules need no new graph. A strict export cannot compute the slopes' bits."""
-        bits = np.array(self.slopes, np.float32).view(np.int32).tolist() if self.slopes else ()
-        object.__setattr__(self, "slope_bits", tuple(bits))
+        bits = (np.array(one, np.float32).view(np.int32).tolist() for one in self.slopes)
+        object.__setattr__(self, "slope_bits", tuple(map(tuple, bits)))
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
@@ -143,7 +143,10 @@ class _Rules:
             listed.append(len(sequence))
             for document in sequence:
                 listed += document
-        return [*listed, len(self.slope_bits), *self.slope_bits]
+        listed.append(len(self.slope_bits))
+        for bits in self.slope_bits:
+            listed += [len(bits), *bits]
+        return listed
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
@@ -160,8 +163,8 @@ class _Rules:
         documents = tuple(
             tuple(tuple(islice(rest, 4)) for _ in range(next(rest))) for _ in range(next(rest))
         )
-        bits = np.array(field(), np.int32)
-        slopes = tuple(bits.view(np.float32).tolist())
+        bits = [np.array(field(), np.int32) for _ in range(next(rest))]
+        slopes = tuple(tuple(one.view(np.float32).tolist()) for one in bits)
         fields_in_order: Any = (
             *(causal, from_end, in_documents, offsets, window, first_keys, chunks),
             *(prefixes, starts, lengths, documents, slopes),
@@ -338,9 +341,11 @@ class Mask:
                 f"slopes have shape {array.shape} and dtype {array.dtype}, expected floats of "
                 "shape (heads,) or (sequences, heads)"
             )
+        with np.errstate(over="ignore"):
+            array = np.atleast_2d(array).astype(np.float32)
         if not np.isfinite(array).all():
             raise ValueError(f"slopes are {_arguments.shown(slopes)}, expected finite numbers")
-        return cls._from_rules(slopes=tuple(array.astype(np.float32).ravel().tolist()))
+        return cls._from_rules(slopes=tuple(map(tuple, array.tolist())))
 
     @classmethod
     def dense(cls, array: Any) -> Mask:

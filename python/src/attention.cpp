@@ -258,8 +258,8 @@ allocation allocate(const attention_call& call, const tensor_desc& desc) {
     return {array, data_of(array)};
 }
 
-// The addresses of the inputs.
-attention_operands inputs_of(const attention_call& call) {
+// The addresses of the inputs of a result with these extents.
+attention_operands inputs_of(const attention_call& call, const dims& dst) {
     attention_operands operands{
         .query = data_of(call.q), .key = data_of(call.k), .value = data_of(call.v)};
     if (!call.mask.is_none())
@@ -267,6 +267,8 @@ attention_operands inputs_of(const attention_call& call) {
             data_of(call.mask);
     if (!call.sinks.is_none()) operands.sinks = data_of(call.sinks);
     operands.rules = call.rules;
+    if (call.rules != nullptr)
+        require_slope_heads(*call.rules, dst.rank() < 3 ? 1 : dst[dst.rank() - 3]);
     operands.maps = call.maps;
     return operands;
 }
@@ -288,7 +290,7 @@ nb::tuple attention(const attention_call& call) {
     if (!call.out.is_none()) check_out(call, plan.dst().extents);
     const allocation dst = call.out.is_none() ? allocate(call, plan.dst())
                                               : allocation{nb::borrow(call.out), data_of(call.out)};
-    attention_operands operands = inputs_of(call);
+    attention_operands operands = inputs_of(call, plan.dst().extents);
     operands.dst = dst.elements;
     allocation statistics{nb::none(), nullptr};
     if (call.returns_statistics) {
@@ -315,9 +317,13 @@ nb::tuple attention_gradients(const gradients_call& gradients) {
     const allocation results[] = {make(desc.query_gradient), make(desc.key_gradient),
                                   make(desc.value_gradient), make(desc.bias_gradient),
                                   make(desc.sinks_gradient)};
-    attention_gradients_operands operands{
-        inputs_of(call),     data_of(gradients.gradient), results[0].elements, results[1].elements,
-        results[2].elements, results[3].elements,         results[4].elements};
+    attention_gradients_operands operands{inputs_of(call, desc.attention.dst.extents),
+                                          data_of(gradients.gradient),
+                                          results[0].elements,
+                                          results[1].elements,
+                                          results[2].elements,
+                                          results[3].elements,
+                                          results[4].elements};
     operands.attention.dst = data_of(gradients.result);
     operands.attention.statistics = data_of(gradients.statistics);
     {
@@ -331,7 +337,7 @@ nb::tuple attention_gradients(const gradients_call& gradients) {
 nb::tuple explain_attention(const attention_call& call) {
     check_types(call);
     const attention_plan plan = find_plan(call);
-    const attention_operands operands = inputs_of(call);
+    const attention_operands operands = inputs_of(call, plan.dst().extents);
     tile_counts counts;
     {
         const released_gil gil(true);

@@ -26,12 +26,20 @@ plan plan_of(const request& call);
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
+// A Mask's rules, with the shape of the slopes, which mask_rules lack.
+struct shaped_rules : mask_rules {
+    std::int64_t slope_heads = 0;
+};
+
+// Throws nb::python_error (ValueError) if there are slopes of another number of heads.
+void require_slope_heads(const shaped_rules& rules, std::int64_t heads);
+
 // A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be a
 // subclass. mask, sinks and out may be none.
 struct attention_call {
     nb::handle q, k, v, mask, sinks, out;
-    const mask_rules* rules = nullptr; // null: no rules
-    const mask_maps* maps = nullptr;   // null: mask may have changed since the last call
+    const shaped_rules* rules = nullptr; // null: no rules
+    const mask_maps* maps = nullptr;     // null: mask may have changed since the last call
     // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. If it
     // is not none, attention runs on torch's threads, if it finds them.
     nb::handle torch_empty;

@@ -15,21 +15,24 @@ using numbers = std::vector<std::int64_t>;
 using pair = std::array<std::int64_t, 2>;
 using four = std::array<std::int64_t, 4>;
 
-mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers offsets,
-                      const std::optional<pair>& window, std::int64_t first_keys,
-                      const std::optional<pair>& chunks, numbers prefixes, numbers starts,
-                      numbers lengths, const std::vector<std::vector<four>>& documents,
-                      std::vector<float> slopes) {
-    mask_rules rules{.offsets = std::move(offsets),
-                     .from_end = from_end,
-                     .in_documents = in_documents,
-                     .causal = causal};
+shaped_rules make_rules(bool causal, bool from_end, bool in_documents, numbers offsets,
+                        const std::optional<pair>& window, std::int64_t first_keys,
+                        const std::optional<pair>& chunks, numbers prefixes, numbers starts,
+                        numbers lengths, const std::vector<std::vector<four>>& documents,
+                        const std::vector<std::vector<float>>& slopes) {
+    shaped_rules rules{{.offsets = std::move(offsets),
+                        .from_end = from_end,
+                        .in_documents = in_documents,
+                        .causal = causal}};
     if (window) rules.window = {(*window)[0], (*window)[1], first_keys};
     if (chunks) rules.chunks = {(*chunks)[0], (*chunks)[1]};
     rules.prefixes = std::move(prefixes);
     rules.starts = std::move(starts);
     rules.lengths = std::move(lengths);
-    rules.slopes = std::move(slopes);
+    for (const auto& heads : slopes) {
+        rules.slope_heads = std::ssize(heads);
+        rules.slopes.insert(rules.slopes.end(), heads.begin(), heads.end());
+    }
     for (const auto& list : documents) {
         auto& sequence = rules.documents.emplace_back();
         for (const auto& [first_row, rows, first_key, keys] : list)
@@ -38,7 +41,7 @@ mask_rules make_rules(bool causal, bool from_end, bool in_documents, numbers off
     return rules;
 }
 
-nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t rows,
+nb::object written(const shaped_rules& rules, std::int64_t sequences, std::int64_t rows,
                    std::int64_t keys) {
     npy_intp extents[] = {sequences, rows, keys};
     nb::object array = new_reference(PyArray_SimpleNew(3, extents, NPY_BOOL));
@@ -48,8 +51,9 @@ nb::object written(const mask_rules& rules, std::int64_t sequences, std::int64_t
     return array;
 }
 
-nb::object biases(const mask_rules& rules, std::int64_t sequences, std::int64_t heads,
+nb::object biases(const shaped_rules& rules, std::int64_t sequences, std::int64_t heads,
                   std::int64_t rows, std::int64_t keys) {
+    require_slope_heads(rules, heads);
     npy_intp extents[] = {sequences, heads, rows, keys};
     nb::object array = new_reference(PyArray_SimpleNew(4, extents, NPY_FLOAT32));
     auto* next = static_cast<float*>(PyArray_DATA(as_array(array)));
@@ -61,8 +65,14 @@ nb::object biases(const mask_rules& rules, std::int64_t sequences, std::int64_t 
 
 } // namespace
 
+void require_slope_heads(const shaped_rules& rules, std::int64_t heads) {
+    if (!rules.slopes.empty() && rules.slope_heads != heads)
+        refuse(PyExc_ValueError, "slopes are of %lld heads, the result has %lld",
+               static_cast<long long>(rules.slope_heads), static_cast<long long>(heads));
+}
+
 void add_mask(nb::module_& module) {
-    nb::class_<mask_rules>(module, "Rules")
+    nb::class_<shaped_rules>(module, "Rules")
         .def(nb::new_(&make_rules), nb::arg("causal"), nb::arg("from_end"), nb::arg("in_documents"),
              nb::arg("offsets"), nb::arg("window").none(), nb::arg("first_keys"),
              nb::arg("chunks").none(), nb::arg("prefixes"), nb::arg("starts"), nb::arg("lengths"),

@@ -178,7 +178,7 @@ PyMethodDef methods[] = {
 
 // `call` is a maskwise._call.AttentionCall. Its arrays are passed separately, as NumPy arrays.
 attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
-                         nb::handle sinks, nb::handle out, const mask_rules* rules,
+                         nb::handle sinks, nb::handle out, const shaped_rules* rules,
                          const mask_maps* maps, nb::handle torch_empty) {
     using number = std::optional<double>;
     return {.q = q,
@@ -201,7 +201,7 @@ template <nb::tuple (*function)(const attention_call&)>
 void def_attention(nb::module_& module, const char* name) {
     const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
                              nb::handle mask, nb::handle sinks, nb::handle out,
-                             const mask_rules* rules, const mask_maps* maps,
+                             const shaped_rules* rules, const mask_maps* maps,
                              nb::handle torch_empty) {
         return function(read_call(call, q, k, v, mask, sinks, out, rules, maps, torch_empty));
     };
@@ -211,7 +211,7 @@ void def_attention(nb::module_& module, const char* name) {
 
 void def_gradients(nb::module_& module) {
     const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
-                             nb::handle mask, nb::handle sinks, const mask_rules* rules,
+                             nb::handle mask, nb::handle sinks, const shaped_rules* rules,
                              const mask_maps* maps, nb::handle torch_empty, nb::handle result,
                              nb::handle statistics, nb::handle gradient, bool wants_mask,
                              bool wants_sinks) {

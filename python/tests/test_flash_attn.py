@@ -364,6 +364,8 @@ def test_alibi(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> N
     torch.testing.assert_close(got, results, atol=2e-5, rtol=2e-5)
     with pytest.raises(NotImplementedError, match="slopes per sequence"):
         flash_attn.flash_attn_varlen_func(*packed, *bounds, alibi_slopes=slopes, **options)
+    with pytest.raises(ValueError, match="slopes are of 2 heads, the result has 4"):
+        flash_attn.flash_attn_func(q, k, v, alibi_slopes=slopes.reshape(4, 2), **options)
 
 
 def test_gradients_with_alibi() -> None:

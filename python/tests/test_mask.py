@@ -197,8 +197,9 @@ def test_alibi() -> None:
     np.testing.assert_allclose(got, expected, atol=3e-6)
     with pytest.raises(TypeError, match="expected floats of shape"):
         Mask.alibi([1, 2])
-    with pytest.raises(ValueError, match="expected finite numbers"):
-        Mask.alibi([np.inf])
+    for infinite in (np.inf, 1e39):
+        with pytest.raises(ValueError, match="expected finite numbers"):
+            Mask.alibi([infinite])
 
 
 def test_out_and_statistics() -> None:
@@ -286,7 +287,10 @@ def test_attention_refuses_what_does_not_fit() -> None:
         (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps nonzero elements"),
         (np.ones((2, 8), int).tolist(), {}, TypeError, "dtype int64, expected bool, float32 or"),
         (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' {2,4,8,8}"),
-        (Mask.alibi([0.5, 1.0, 2.0]), {}, ValueError, "slopes has 3 elements, expected one for"),
+        (Mask.alibi([0.5, 1.0, 2.0]), {}, ValueError, "slopes are of 3 heads, the result has 4"),
+        (Mask.alibi(np.ones(8)), {}, ValueError, "slopes are of 8 heads, the result has 4"),
+        (Mask.alibi(np.ones((4, 2))), {}, ValueError, "slopes are of 2 heads, the result has 4"),
+        (Mask.alibi(np.ones((3, 4))), {}, ValueError, "slopes has 12 elements, expected one for"),
         (Mask.alibi([0.5] * 4) & Mask.dense(q[0, 0]), {}, ValueError, "slopes and a bias exclude"),
         (None, {"window": 3}, TypeError, "window is 3, expected (left, right)"),
         (None, {"sinks": np.zeros(3, "f")}, ValueError, "sinks"),
