@@ -5,8 +5,8 @@
 Operands are torch tensors (batch, rows, heads, depth), or (rows, heads, depth) if sequences are
 packed; keys and values may have fewer heads. The last row is aligned with the last key, also for
 `window_size` (left, right), where -1 is no bound. `s_aux` is a sink per head. float32 is supported,
-too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout and rotary
-embeddings raise NotImplementedError.
+too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout raises
+NotImplementedError.
 
     maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
 """
@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from maskwise import Mask, _torch_version  # noqa: F401
+from maskwise import Mask, _flash_attn_rotary, _torch_version  # noqa: F401
 from maskwise._attention import packed_call, run
 from maskwise._call import AttentionCall, checked, require_sides, with_arrays
 from maskwise._torch_tensors import want_gradients
@@ -44,12 +44,9 @@ def _range(count: int) -> torch.Tensor:
     return torch.arange(count, device="cpu")
 
 
-def _refuse(function: str, **options: Any) -> None:
-    nothing = (None, 0, 0.0)
-    if asked := [
-        name for name, one in options.items() if torch.is_tensor(one) or one not in nothing
-    ]:
-        raise NotImplementedError(f"maskwise's {function} has no {' and no '.join(asked)}")
+def _refuse_dropout(function: str, dropout_p: float) -> None:
+    if dropout_p not in (None, 0):
+        raise NotImplementedError(f"maskwise's {function} has no dropout_p")
 
 
 def _rules(causal: bool, window_size: tuple[int, int], slopes: Any, **position: Any) -> Mask:
@@ -119,7 +116,7 @@ def flash_attn_func(
     s_aux: torch.Tensor | None = None,
 ) -> Any:
     """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
-    _refuse("flash_attn_func", dropout_p=dropout_p)
+    _refuse_dropout("flash_attn_func", dropout_p)
     rules = _rules(causal, window_size, alibi_slopes, from_end=True)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
     call = AttentionCall(q, k, v, rules, **options)
@@ -153,7 +150,7 @@ def flash_attn_varlen_func(
     """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
     heads, depth), and cu_seqlens_k counts the keys in them.
     """
-    _refuse("flash_attn_varlen_func", dropout_p=dropout_p)
+    _refuse_dropout("flash_attn_varlen_func", dropout_p)
     if block_table is not None:
         counts = cu_seqlens_k.diff()
         for blocks in (k, v):
@@ -293,9 +290,9 @@ def flash_attn_with_kvcache(
     """Attention of new rows and a cache, (batch, keys, heads, depth) or in blocks by a block table.
 
     First writes k and v, the new keys and values, into the cache after each sequence's
-    cache_seqlens.
+    cache_seqlens. rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k before:
+    row i at position cache_seqlens + i, but without causal and window all of q at cache_seqlens.
     """
-    _refuse("flash_attn_with_kvcache", rotary_cos=rotary_cos, rotary_sin=rotary_sin)
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
         raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected as many keys")
@@ -308,6 +305,10 @@ def flash_attn_with_kvcache(
         raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
     if block_table is not None:
         _require_blocks(k_cache, block_table, lengths)
+    if rotary_cos is not None or rotary_sin is not None:
+        has_positions = causal or tuple(window_size) != (-1, -1)
+        tables = (rotary_cos, rotary_sin)
+        q, k = _flash_attn_rotary.rotated(q, k, tables, held, rotary_interleaved, has_positions)
     new = []
     if k is not None and v is not None:
         places = _places(k_cache, held, count, block_table, cache_batch_idx)
