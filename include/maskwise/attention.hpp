@@ -66,6 +66,12 @@ struct attention_desc {
     tensor_desc bias = {};         // undef: none; else f32, bf16 or f16
     // undef: none; else f32, bf16 or f16 that broadcasts to {batch..., heads}.
     tensor_desc sinks = {};
+    // undef: none; else i32 {sequences, pages}: key and value are a cache in pages that sequences
+    // may share, {pages of the cache, heads, keys of a page, depth or columns}. With n keys in a
+    // page, key i of sequence s is key i % n of the cache's page table[s][i / n]. Pages past a
+    // sequence's length (mask_rules::lengths) are not read, nor need their numbers be valid. query
+    // is {sequences, heads, rows, depth}; order is `tiles`, and fill -infinity.
+    tensor_desc page_table = {};
     float fill = -std::numeric_limits<float>::infinity();
     bool cond_masks = false;         // a true cond masks, instead of a false one
     bool bias_on_fill = false;       // see above
@@ -119,6 +125,7 @@ struct attention_operands {
     const void* sinks = nullptr;
     const mask_rules* rules = nullptr; // null: none; works with any plan
     const mask_maps* maps = nullptr;   // a cache for cond and bias; null: they may have changed
+    const void* page_table = nullptr;
 };
 
 // How the tiles of scores are treated, summed over all heads.
@@ -140,9 +147,9 @@ public:
 
     // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop;
     // little work runs on the calling thread.
-    // Throws argument_error for a null address of an operand with elements, and for rules that do
-    // not fit; std::bad_alloc; and exceptions of the loop. On argument_error and bad_alloc nothing
-    // is written.
+    // Throws argument_error for a null address of an operand with elements, for rules that do not
+    // fit, and for the number of a page that the cache does not have; std::bad_alloc; and
+    // exceptions of the loop. On argument_error and bad_alloc nothing is written.
     void execute(const attention_operands& operands) const;
     void execute(const attention_operands& operands, const parallel_loop& loop) const;
 

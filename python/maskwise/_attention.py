@@ -139,26 +139,29 @@ def packed_call(
 ) -> AttentionCall:
     from maskwise._mask import Mask
 
-    mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
-    _require_ends(mask, *tensors[:2])
+    query, key, value = tensors
+    mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(query), len(key))
     if _arguments.flag("is_causal", is_causal):
         mask &= Mask.causal()
-    query, key, value = tensors
     options |= {"enable_gqa": True, "is_packed": True}
     return checked(AttentionCall(query, key, value, mask, **options))
 
 
-def _require_ends(mask: Mask, query: Any, key: Any) -> None:
-    """Checks that documents do not extend past the rows and keys."""
+def packed_mask(cu_seqlens_q: Any, cu_seqlens_k: Any, row_count: int, key_count: int) -> Mask:
+    """Mask.packed, if its documents do not extend past the rows and keys."""
+    from maskwise._mask import Mask
+
+    mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
     documents = mask._rules.documents[0]
     first_row, rows, first_key, keys = documents[-1] if documents else (0, 0, 0, 0)
-    ends = (("rows", first_row + rows, len(query)), ("keys", first_key + keys, len(key)))
+    ends = (("rows", first_row + rows, row_count), ("keys", first_key + keys, key_count))
     for name, end, there in ends:
         if end > there:
             raise ValueError(
                 f"cu_seqlens end at {end} {name}, there are {there}: "
                 "query is (rows, heads, E), key (keys, heads, E)"
             )
+    return mask
 
 
 def explain_attention(

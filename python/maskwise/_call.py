@@ -44,6 +44,8 @@ class AttentionCall(NamedTuple):
     return_statistics: bool = False
     is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
     explains: bool = False  # counts tiles instead of computing
+    # int32 (batch, pages): key and value are a cache, (pages, heads, keys of a page, depth)
+    page_table: ArrayOrNone = None
 
     def changed(self, **fields: Any) -> AttentionCall:
         """Like _replace, which torch.compile of torch 2.8 does not trace."""

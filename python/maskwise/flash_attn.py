@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from maskwise import Mask, _flash_attn_rotary, _torch_version  # noqa: F401
+from maskwise import Mask, _flash_attn_pages, _flash_attn_rotary, _torch_version  # noqa: F401
 from maskwise._attention import packed_call, run
 from maskwise._call import AttentionCall, checked, require_sides, with_arrays
 from maskwise._torch_tensors import want_gradients
@@ -151,23 +151,28 @@ def flash_attn_varlen_func(
     heads, depth), and cu_seqlens_k counts the keys in them.
     """
     _refuse_dropout("flash_attn_varlen_func", dropout_p)
-    if block_table is not None:
-        counts = cu_seqlens_k.diff()
+    options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
+    options["window"] = (window_size[0], window_size[1])
+    if block_table is None:
+        call = packed_call((q, k, v), cu_seqlens_q, cu_seqlens_k, bool(causal), **options)
+    else:
         for blocks in (k, v):
-            _require_blocks(blocks, block_table, counts)
-        k, v = (_unpaged(one, block_table, counts) for one in (k, v))
-        places = _range(k.shape[1]) < counts[:, None]
-        k, v = (one[places] for one in (k, v))
-
-    window = (window_size[0], window_size[1])
-    options = {"scale": softmax_scale, "soft_cap": softcap, "window": window, "sinks": s_aux}
-    call = packed_call((q, k, v), cu_seqlens_q, cu_seqlens_k, bool(causal), **options)
+            _flash_attn_pages.require_blocks(blocks, block_table, cu_seqlens_k.diff())
+        bounds = (cu_seqlens_q, cu_seqlens_k, bool(causal))
+        call = _flash_attn_pages.packed_with_blocks(
+            AttentionCall(q, k, v, **options), block_table, *bounds
+        )
     if alibi_slopes is not None:
         call = call.changed(attn_mask=call.attn_mask & Mask.alibi(_shared(alibi_slopes)))
+    is_empty = None
+    if return_attn_probs:
+        is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
+    if block_table is not None:
+        results = _attend(call, is_empty)
+        return (results[0][0], results[1][0], None) if return_attn_probs else results[0]
     if not return_attn_probs:
         return run(call)
     result, sums = _result_and_sums(call)
-    is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
     return result, _sums_of_parts(sums, is_empty, s_aux), None
 
 
@@ -190,28 +195,6 @@ def _empty_packed_rows(
         positions, keys.repeat_interleave(rows), causal, window
     )
     return is_empty
-
-
-def _require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
-    """Checks that the table has a block for each of the sequences' keys."""
-    size = blocks.shape[1]
-    if table.ndim != 2 or table.shape[0] != len(lengths) or size == 0:
-        shapes = f"{tuple(table.shape)} for blocks of {size} keys and {len(lengths)} sequences"
-        raise ValueError(f"block_table has shape {shapes}")
-    if (lengths > table.shape[1] * size).any():
-        room = table.shape[1] * size
-        raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
-    is_used = _range(table.shape[1]) * size < lengths[:, None]
-    if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
-        raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
-
-
-def _unpaged(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """(blocks, block size, heads, depth) as (batch, longest keys, heads, depth)."""
-    size = blocks.shape[1]
-    most = int(lengths.max()) if lengths.numel() else 0
-    used = table[:, : -(-most // size)].long().clamp(0, max(blocks.shape[0] - 1, 0))
-    return blocks[used].reshape(table.shape[0], used.shape[1] * size, *blocks.shape[2:])
 
 
 def _places(
@@ -304,7 +287,7 @@ def flash_attn_with_kvcache(
     if ((held < 0) | (lengths > whole)).any():
         raise ValueError(f"sequences have {lengths.tolist()} keys, the cache has room for {whole}")
     if block_table is not None:
-        _require_blocks(k_cache, block_table, lengths)
+        _flash_attn_pages.require_blocks(k_cache, block_table, lengths)
     if rotary_cos is not None or rotary_sin is not None:
         has_positions = causal or tuple(window_size) != (-1, -1)
         tables = (rotary_cos, rotary_sin)
@@ -314,9 +297,12 @@ def flash_attn_with_kvcache(
         places = _places(k_cache, held, count, block_table, cache_batch_idx)
         new = [(k_cache, places, k), (v_cache, places, v)]
     with _appended(new):
-        caches = [_read(one, lengths, block_table, cache_batch_idx) for one in (k_cache, v_cache)]
         options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
-        call = AttentionCall(q, caches[0], caches[1], **options)
+        if block_table is None and cache_batch_idx is not None:
+            k_cache, v_cache = (one[cache_batch_idx.long()] for one in (k_cache, v_cache))
+        call = AttentionCall(q, k_cache, v_cache, **options)
+        if block_table is not None:
+            call = _flash_attn_pages.with_blocks(call, block_table, lengths)
         position = (lengths, cache_leftpad, causal, window_size, alibi_slopes)
         return _attend_lengths(call, *position, return_softmax_lse)
 
@@ -326,13 +312,6 @@ def _held(cache_seqlens: Any, batch: int) -> torch.Tensor:
     if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
         raise TypeError(f"cache_seqlens is of {lengths.dtype}, expected integers")
     return lengths.reshape(-1).expand(batch).long()
-
-
-def _read(cache: torch.Tensor, lengths: torch.Tensor, table: Any, index: Any) -> torch.Tensor:
-    """(batch, keys, heads, depth)."""
-    if table is not None:
-        return _unpaged(cache, table, lengths)
-    return cache if index is None else cache[index.long()]
 
 
 def _attend_lengths(

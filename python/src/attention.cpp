@@ -108,6 +108,8 @@ attention_desc describe_inputs(const attention_call& call) {
     desc.soft_cap = static_cast<float>(call.soft_cap);
     desc.grouped_queries = call.enable_gqa;
     if (!call.sinks.is_none()) desc.sinks = describe(call.sinks, type_in(call.sinks));
+    if (!call.page_table.is_none())
+        desc.page_table = describe(call.page_table, type_in(call.page_table));
     return desc;
 }
 
@@ -182,7 +184,8 @@ call_key key_of(const attention_call& call) {
     key.push(std::bit_cast<npy_intp>(call.soft_cap));
     key.push(call.scale ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.scale.value_or(0)));
-    for (const nb::handle array : {call.q, call.k, call.v, call.mask, call.sinks, call.out})
+    for (const nb::handle array :
+         {call.q, call.k, call.v, call.mask, call.sinks, call.out, nb::handle(call.page_table)})
         key.push_layout(array);
     return key;
 }
@@ -266,6 +269,7 @@ attention_operands inputs_of(const attention_call& call, const dims& dst) {
         (type_in(call.mask) == data_type::boolean ? operands.cond : operands.bias) =
             data_of(call.mask);
     if (!call.sinks.is_none()) operands.sinks = data_of(call.sinks);
+    if (!call.page_table.is_none()) operands.page_table = data_of(call.page_table);
     operands.rules = call.rules;
     if (call.rules != nullptr)
         require_slope_heads(*call.rules, dst.rank() < 3 ? 1 : dst[dst.rank() - 3]);

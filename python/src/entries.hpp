@@ -35,7 +35,7 @@ struct shaped_rules : mask_rules {
 void require_slope_heads(const shaped_rules& rules, std::int64_t heads);
 
 // A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be a
-// subclass. mask, sinks and out may be none.
+// subclass. mask, sinks, out and page_table may be none.
 struct attention_call {
     nb::handle q, k, v, mask, sinks, out;
     const shaped_rules* rules = nullptr; // null: no rules
@@ -43,6 +43,7 @@ struct attention_call {
     // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. If it
     // is not none, attention runs on torch's threads, if it finds them.
     nb::handle torch_empty;
+    nb::object page_table; // int32
     std::optional<double> scale;
     double soft_cap = 0;
     bool enable_gqa = false;

@@ -190,6 +190,7 @@ attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle
             .rules = rules,
             .maps = maps,
             .torch_empty = torch_empty,
+            .page_table = MASKWISE_ATTRIBUTE(nb::object, call, "page_table"),
             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),

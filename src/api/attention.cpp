@@ -1,6 +1,7 @@
 #include "maskwise/attention.hpp"
 
 #include "attention/attention_checks.hpp"
+#include "attention/cache_pages.hpp"
 #include "attention/run_attention.hpp"
 #include "attention/tile_plan.hpp"
 #include "base/verbose.hpp"
@@ -12,6 +13,7 @@ namespace {
 void check(const tile_plan& plan, const attention_operands& operands) {
     require_addresses(plan.desc, operands);
     require_rules(plan.desc, operands.rules);
+    require_pages(plan, operands);
 }
 
 void run(const tile_plan& plan, const attention_operands& operands, const parallel_loop* loop) {

@@ -1,6 +1,7 @@
 #include "attention/attention_checks.hpp"
 
 #include "attention/row_spans.hpp"
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "plan/collapse.hpp"
 #include "tensor/broadcast.hpp"
@@ -33,6 +34,8 @@ void check_types(const attention_desc& desc) {
     require_type_or_none("cond", desc.cond.type, desc.cond.type == data_type::boolean, "boolean");
     require_type_or_none("bias", desc.bias.type, computes_in_f32(desc.bias.type), floats);
     require_type_or_none("sinks", desc.sinks.type, computes_in_f32(desc.sinks.type), floats);
+    require_type_or_none("page_table", desc.page_table.type, desc.page_table.type == data_type::i32,
+                         "i32");
     require_type_or_none("dst", desc.dst.type, computes_in_f32(desc.dst.type), floats);
     require_type_or_none("statistics", statistics, statistics == data_type::f32, "f32");
     require_type("weights_type", desc.weights_type, computes_in_f32(desc.weights_type), floats);
@@ -90,6 +93,33 @@ void require_shape(const char* name, const dims& actual, const dims& expected) {
                           ", expected " + to_string(expected));
 }
 
+void check_pages(const attention_desc& desc) {
+    const dims &table = desc.page_table.extents, &key = desc.key.extents,
+               &value = desc.value.extents;
+    if (table.rank() != 2 || desc.query.extents.rank() != 4 || key.rank() != 4 ||
+        value.rank() != 4 || table[0] != desc.query.extents[0])
+        refuse_pair("query", desc.query, "page_table", desc.page_table,
+                    "expected {sequences, heads, rows, depth} and {sequences, pages}, and key and "
+                    "value of 4 dimensions");
+    if (key[0] != value[0] || key[2] != value[2] || key[2] == 0)
+        refuse_pair("key", desc.key, "value", desc.value,
+                    "expected the same pages of 1 key or more");
+    if (desc.order != attention_order::tiles || !std::isinf(desc.fill) || desc.fill > 0)
+        throw argument_error("attention: a page_table needs order tiles and a fill of -infinity, "
+                             "the fill is " +
+                             std::to_string(desc.fill));
+}
+
+// A cache's pages as the keys of whole sequences.
+void join_pages(const dims& table, tensor_desc& operand) {
+    const auto keys = checked_multiply(table[1], operand.extents[2]);
+    if (!keys)
+        throw shape_error("attention: a page_table of " + to_string(table) + " for pages of " +
+                          std::to_string(operand.extents[2]) + " keys is too large");
+    operand.extents[0] = table[0];
+    operand.extents[2] = *keys;
+}
+
 void check_inputs(const attention_desc& desc) {
     const int least = desc.grouped_queries ? 3 : 2;
     require_rank("query", desc.query, least);
@@ -139,9 +169,9 @@ float default_scale(std::int64_t depth) {
 }
 
 void require_addresses(const attention_desc& desc, const attention_operands& addresses) {
-    const void* const pointers[] = {addresses.query, addresses.key,       addresses.value,
-                                    addresses.cond,  addresses.bias,      addresses.sinks,
-                                    addresses.dst,   addresses.statistics};
+    const void* const pointers[] = {addresses.query,      addresses.key,  addresses.value,
+                                    addresses.cond,       addresses.bias, addresses.sinks,
+                                    addresses.page_table, addresses.dst,  addresses.statistics};
     for (std::size_t i = 0; i < named_operands.size(); ++i) {
         const tensor_desc& operand = desc.*named_operands[i].desc;
         if (pointers[i] != nullptr || operand.type == data_type::undef ||
@@ -164,6 +194,11 @@ attention_desc checked_attention(attention_desc desc) {
     check_types(desc);
     for (const auto& [name, operand] : std::span(named_operands).first(input_count))
         complete(name, desc.*operand);
+    if (desc.page_table.type != data_type::undef) {
+        check_pages(desc);
+        join_pages(desc.page_table.extents, desc.key);
+        join_pages(desc.page_table.extents, desc.value);
+    }
     check_inputs(desc);
     complete_outputs(desc);
     // Several threads write the outputs at once.

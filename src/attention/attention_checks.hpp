@@ -12,20 +12,22 @@ struct named_operand {
     const char* name;
     tensor_desc attention_desc::*desc;
 };
-inline constexpr std::size_t input_count = 6;
-inline constexpr std::array<named_operand, 8> named_operands{{
+inline constexpr std::size_t input_count = 7;
+inline constexpr std::array<named_operand, 9> named_operands{{
     {"query", &attention_desc::query},
     {"key", &attention_desc::key},
     {"value", &attention_desc::value},
     {"cond", &attention_desc::cond},
     {"bias", &attention_desc::bias},
     {"sinks", &attention_desc::sinks},
+    {"page_table", &attention_desc::page_table},
     {"dst", &attention_desc::dst},
     {"statistics", &attention_desc::statistics},
 }};
 
-// Returns the description with strides, dst and scale filled in. Throws as
-// compile(attention_desc) documents.
+// Returns the description with strides, dst and scale filled in. Key and value in pages become
+// those of whole sequences, whose first stride is that of pages. Throws as compile(attention_desc)
+// documents.
 attention_desc checked_attention(attention_desc desc);
 
 // Throws argument_error if an operand with elements has a null address.

@@ -26,6 +26,7 @@ void refuse(const std::string& fault) {
 void check_attention(const attention_desc& desc) {
     if (desc.order != attention_order::tiles) refuse("expected order tiles");
     if (desc.nan_as_zero) refuse("nan_as_zero is not supported");
+    if (desc.page_table.type != data_type::undef) refuse("page_table is not supported");
     if (desc.grouped_queries && heads_of(desc.key) != heads_of(desc.value))
         refuse("key has " + std::to_string(heads_of(desc.key)) + " heads, value " +
                std::to_string(heads_of(desc.value)));

@@ -174,6 +174,10 @@ void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t 
         if (!std::isfinite(slope)) refuse("a slope is " + std::to_string(slope));
 }
 
+std::int64_t length_of(const mask_rules* rules, std::int64_t sequence, std::int64_t keys) {
+    return rules == nullptr ? keys : std::min(keys, value_for(rules->lengths, sequence, keys));
+}
+
 bool is_uniform(const mask_rules& rules) {
     return std::max({rules.offsets.size(), rules.prefixes.size(), rules.starts.size(),
                      rules.lengths.size(), rules.documents.size()}) <= 1;

@@ -27,6 +27,9 @@ bool is_uniform(const mask_rules& rules);
 // sequences * heads.
 void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
 
+// The number of the sequence's keys before padding, at most `keys`.
+std::int64_t length_of(const mask_rules* rules, std::int64_t sequence, std::int64_t keys);
+
 inline bool has_slopes(const mask_rules* rules) {
     return rules != nullptr && !rules->slopes.empty();
 }

@@ -1,6 +1,7 @@
 #include "attention/tile_operands.hpp"
 
 #include "attention/attention_checks.hpp"
+#include "attention/cache_pages.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -35,6 +36,11 @@ void copy_elements(const std::byte* src, std::int64_t stride_bytes, std::byte* d
     const std::int64_t run_bytes = stride_bytes == width ? bytes : width;
     for (std::int64_t offset = 0; offset < bytes; offset += run_bytes, src += stride_bytes)
         std::copy_n(src, run_bytes, dst + offset);
+}
+
+void prefetch(const std::byte* first, std::int64_t bytes) {
+    constexpr std::int64_t line_bytes = scratch_alignment;
+    for (std::int64_t b = 0; b < bytes; b += line_bytes) __builtin_prefetch(first + b);
 }
 
 // The maps of one row tile.
@@ -77,6 +83,8 @@ tile_operands::tile_operands(const tile_plan& plan, const attention_operands& ad
 
 void tile_operands::bind(std::int64_t head, std::int64_t number) {
     position_ = shape_position(head, plan_.outer);
+    length_ = plan_.keys;
+    if (plan_.key.page_keys != 0) length_ = length_of(addresses_.rules, position_[0], plan_.keys);
     const std::int64_t first = number * plan_.tile_rows;
     const std::int64_t count = std::min(plan_.tile_rows, plan_.rows - first);
     spans_.find({first, count}, position_);
@@ -145,8 +153,10 @@ float tile_operands::key_norm(const key_tile& keys) const {
     const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
     float norm = known.load(std::memory_order_relaxed);
     if (norm != unknown_norm) return norm;
-    norm = kernels_.largest_norm(matrix(plan_.key, addresses_.key, keys.first), keys.keys,
-                                 plan_.depth);
+    const strided_matrix rows = matrix(plan_.key, addresses_.key, keys.first);
+    norm = kernels_.largest_norm(
+        whole_tile(plan_.key, addresses_.key, keys, rows, part(plan_.worker.gathered)), keys.keys,
+        plan_.depth);
     known.store(norm, std::memory_order_relaxed);
     return norm;
 }
@@ -167,8 +177,37 @@ float tile_operands::bound_of_scores(const key_tile& keys) {
 
 strided_matrix tile_operands::matrix(const head_operand& operand, const void* base,
                                      std::int64_t row) const {
-    return {bytes_at(base) + offset_bytes(operand, position_) + row * operand.row_bytes,
-            operand.type, operand.row_bytes, operand.column_bytes};
+    std::int64_t bytes = offset_bytes(operand, position_);
+    if (operand.page_keys != 0) {
+        bytes += operand.page_bytes * page_number(plan_.desc.page_table, addresses_.page_table,
+                                                  position_[0], row / operand.page_keys);
+        row %= operand.page_keys;
+    }
+    return {bytes_at(base) + bytes + row * operand.row_bytes, operand.type, operand.row_bytes,
+            operand.column_bytes};
+}
+
+strided_matrix tile_operands::whole_tile(const head_operand& operand, const void* base,
+                                         const key_tile& keys, const strided_matrix& rows,
+                                         float* dst) const {
+    if (!plan_.gathers) return rows;
+    const std::int64_t width = bytes_of(operand.type), row_bytes = operand.column_count * width;
+    const std::int64_t last = std::min(length_, keys.first + keys.keys);
+    std::byte* next = bytes_at(dst);
+    for (std::int64_t key = keys.first; key < last;) {
+        const std::int64_t later = key + plan_.tile_keys;
+        const std::int64_t end = std::min(last, key + operand.page_keys - key % operand.page_keys);
+        strided_matrix run = matrix(operand, base, key);
+        const std::byte* ahead = later < length_ ? matrix(operand, base, later).first : run.first;
+        for (; key < end; ++key, next += row_bytes) {
+            prefetch(ahead, row_bytes);
+            copy_elements(run.first, run.column_bytes, next, row_bytes, width);
+            run.first += run.row_bytes;
+            ahead += run.row_bytes;
+        }
+    }
+    std::fill(next, bytes_at(dst) + keys.keys * row_bytes, std::byte{});
+    return {bytes_at(dst), operand.type, row_bytes, width};
 }
 
 strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t count,
@@ -184,8 +223,12 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
     const strided_matrix rows = matrix(plan_.key, addresses_.key, keys.first);
     if (!plan_.copies_key()) return plan_.in_pairs ? as_pairs(rows) : rows;
     return kept_copy(plan_.worker.key_copies, keys, rows, [&](float* dst) {
-        if (!plan_.key_is_transposed) return floats(rows, keys.keys, plan_.depth, dst);
-        const strided_matrix turned = transposed(rows);
+        const bool repacks = plan_.repacks_key();
+        const strided_matrix tile = whole_tile(plan_.key, addresses_.key, keys, rows,
+                                               repacks ? part(plan_.worker.gathered) : dst);
+        if (!repacks) return plan_.in_pairs ? as_pairs(tile) : tile;
+        if (!plan_.key_is_transposed) return floats(tile, keys.keys, plan_.depth, dst);
+        const strided_matrix turned = transposed(tile);
         return transposed(plan_.in_pairs
                               ? kernels_.load_pairs(turned, plan_.depth, keys.keys, false, dst)
                               : floats(turned, plan_.depth, keys.keys, dst));
@@ -225,7 +268,7 @@ panel_scores tile_operands::multiply(const panel_rows& panel, const key_tile& ke
               .c = scores,
               .queries = panel.queries,
               .type = key.type,
-              .ahead_bytes = ahead_bytes_of(key)});
+              .ahead_bytes = ahead_bytes_of(keys, key)});
     tile_scores.steps = steps_;
     tile_scores.fill = numbers_.fill;
     tile_scores.bias_on_fill = plan_.desc.bias_on_fill;

@@ -80,7 +80,7 @@ public:
                              std::min(plan_.panel, rows_.rows - first)});
     }
 
-    // The operand's matrix of this head, starting at `row`.
+    // The operand's matrix of this head, starting at `row`; in pages, until the end of its page.
     strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
     // In the layout that products take. Each call counts the keys as computed.
     strided_matrix keys_of(const key_tile& keys);
@@ -119,10 +119,17 @@ private:
                              const strided_matrix& rows, const Copy& copy) const {
         const std::int64_t slot = keys.number % copies.slots;
         tile_copy& kept = records_of(copies)[slot];
-        if (kept.source != rows.first || kept.keys != keys.keys)
-            kept = {rows.first, keys.keys, copy(part(copies.first + slot * copies.tile_floats))};
+        const std::int64_t gathered =
+            plan_.gathers ? position_[0] * plan_.key_tiles() + keys.number : 0;
+        if (kept.source != rows.first || kept.keys != keys.keys || kept.gathered != gathered)
+            kept = {rows.first, gathered, keys.keys,
+                    copy(part(copies.first + slot * copies.tile_floats))};
         return kept.rows;
     }
+    // `rows`, or if tiles are gathered: the tile's rows from all of its pages, dense in `dst`. Keys
+    // past the sequence's length become zeros.
+    strided_matrix whole_tile(const head_operand& operand, const void* base, const key_tile& keys,
+                              const strided_matrix& rows, float* dst) const;
     // Copies rows of a tile as dense f32.
     strided_matrix floats(const strided_matrix& rows, std::int64_t count, std::int64_t columns,
                           float* dst) const;
@@ -133,8 +140,10 @@ private:
     float bound_of_scores(const key_tile& keys);
     void load_queries();
     void load_slopes(std::int64_t head);
-    // Prefetch distance: one tile, or none for copies in scratch.
-    std::int64_t ahead_bytes_of(const strided_matrix& tile) const {
+    // Prefetch distance: one tile, or none for copies in scratch and at the end of a page.
+    std::int64_t ahead_bytes_of(const key_tile& keys, const strided_matrix& tile) const {
+        const std::int64_t page_keys = plan_.key.page_keys, next = keys.first + plan_.tile_keys;
+        if (page_keys != 0 && next % page_keys == 0) return 0;
         const auto* const first = reinterpret_cast<const float*>(tile.first);
         const bool is_copy =
             !std::less<>()(first, scratch_) && std::less<>()(first, scratch_ + plan_.worker.floats);
@@ -177,6 +186,7 @@ private:
     shape_position position_;
     row_tile rows_;
     tile_spans spans_;
+    std::int64_t length_ = 0; // keys before the sequence's padding
     bool has_queries_ = false;
     float query_norm_ = unknown_norm; // the largest of the rows
     std::int64_t computed_tiles_ = 0;

@@ -83,6 +83,19 @@ void bind_operands(tile_plan& plan) {
                              plan.key.column_bytes != plan.key.row_bytes;
 }
 
+// `cache` is the description before its pages are joined.
+void bind_pages(tile_plan& plan, const attention_desc& cache) {
+    plan.cache_pages = cache.key.extents[0];
+    plan.key.page_bytes = plan.desc.key.strides_bytes[0];
+    plan.value.page_bytes = plan.desc.value.strides_bytes[0];
+    for (head_operand* operand : {&plan.key, &plan.value}) {
+        operand->page_keys = cache.key.extents[2];
+        operand->outer_bytes[0] = 0;
+    }
+    plan.gathers = plan.key.page_keys % most_tile_keys != 0;
+    plan.key_is_transposed = plan.key_is_transposed && !plan.gathers;
+}
+
 // Whether products read the operand in place, with elements `step_bytes` apart.
 bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
@@ -107,8 +120,8 @@ bool takes_few(const tile_plan& plan) {
 // Whether a head's f32 rows are far apart because rows of other heads are between them. Such rows
 // map to few cache sets, so they leave the cache before the next row tile reads them. A copy stays.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
-    return operand.type == elem_type::f32 && plan.rows > most_tile_rows && plan.keys > 0 &&
-           operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
+    return !plan.gathers && operand.type == elem_type::f32 && plan.rows > most_tile_rows &&
+           plan.keys > 0 && operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
@@ -252,6 +265,8 @@ worker_layout lay_out_worker(const tile_plan& plan) {
     const std::int64_t value_rows = plan.weights_in_pairs ? plan.tile_keys / 2 : plan.tile_keys;
     if (plan.copies_value())
         layout.value_copies = lay_out_copies(plan, plan.value, value_rows * plan.columns, layout);
+    if (plan.gathers)
+        layout.gathered = add_part(layout, plan.tile_keys * std::max(plan.depth, plan.columns));
     if (!plan.has_float_values() && !plan.copies_value_as_floats())
         layout.values = add_part(layout, plan.tile_keys * plan.columns);
     layout.bias = add_part(layout, panel_scores); // rules may have slopes
@@ -329,6 +344,7 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     plan->numbers = {*plan->desc.scale, desc.soft_cap, steps_of(*plan->desc.scale, desc.soft_cap),
                      desc.fill};
     bind_operands(*plan);
+    if (desc.page_table.type != data_type::undef) bind_pages(*plan, desc);
     if (limits.folds_heads) fold_heads(*plan);
     choose_products(*plan, limits_of(desc, limits));
     choose_tiles(*plan);

@@ -25,6 +25,8 @@ struct head_operand {
     std::int64_t shared_by = 1;    // heads of query per head of this operand
     std::int64_t column_count = 0; // 0: the operand is absent
     std::int64_t shared_rows = 0;  // rows of a mask that folded heads share; else 0
+    // Keys or values in pages: rows of a page, and bytes from page to page; 0: none.
+    std::int64_t page_keys = 0, page_bytes = 0;
 
     std::int64_t shared_row(std::int64_t row) const {
         return shared_rows == 0 ? row : row % shared_rows;
@@ -34,6 +36,7 @@ struct head_operand {
 // A copy of a tile of keys or values in the layout of the products.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
+    std::int64_t gathered = 0;         // number among the tiles of all sequences, if it is gathered
     std::int64_t keys = 0;
     strided_matrix rows;
 };
@@ -50,7 +53,7 @@ struct tile_copies {
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, values = 0, bias = 0, slopes = 0,
                  conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
-                 panel_spans = 0, mask = 0,
+                 panel_spans = 0, mask = 0, gathered = 0,
                  floats = 0; // `floats` is the total
     tile_copies key_copies, value_copies;
 };
@@ -86,6 +89,8 @@ struct tile_plan {
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_transposed = false; // consecutive keys are adjacent, not the elements of a key
     bool converts_key = false, converts_value = false; // copied as dense f32, a tile at a time
+    std::int64_t cache_pages = 0;
+    bool gathers = false; // tiles of keys and values are copied, because a page may end within one
     // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
@@ -109,8 +114,10 @@ struct tile_plan {
     bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
     // Pairs of keys are in place unless keys are transposed.
-    bool copies_key() const { return converts_key && (!in_pairs || key_is_transposed); }
-    bool copies_value() const { return converts_value || weights_in_pairs; }
+    bool repacks_key() const { return converts_key && (!in_pairs || key_is_transposed); }
+    bool repacks_value() const { return converts_value || weights_in_pairs; }
+    bool copies_key() const { return gathers || repacks_key(); }
+    bool copies_value() const { return gathers || repacks_value(); }
     bool copies_value_as_floats() const { return converts_value && !weights_in_pairs; }
     // AMX: threads must set up tiles, and the system may refuse them.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }

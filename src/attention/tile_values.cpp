@@ -19,8 +19,13 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
     const strided_matrix rows = matrix(plan_.value, addresses_.value, keys.first);
     if (!plan_.copies_value()) return rows;
     return kept_copy(plan_.worker.value_copies, keys, rows, [&](float* dst) {
-        if (!plan_.weights_in_pairs) return floats(rows, keys.keys, plan_.columns, dst);
-        return kernels_.load_pairs(rows, keys.keys, plan_.columns, ahead_bytes_of(rows) != 0, dst);
+        const bool repacks = plan_.repacks_value();
+        const strided_matrix tile = whole_tile(plan_.value, addresses_.value, keys, rows,
+                                               repacks ? part(plan_.worker.gathered) : dst);
+        if (!repacks) return tile;
+        if (!plan_.weights_in_pairs) return floats(tile, keys.keys, plan_.columns, dst);
+        return kernels_.load_pairs(tile, keys.keys, plan_.columns, ahead_bytes_of(keys, tile) != 0,
+                                   dst);
     });
 }
 
@@ -47,7 +52,7 @@ void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
               .queries = weights.queries,
               .accumulates = sums.accumulates,
               .type = value.type,
-              .ahead_bytes = ahead_bytes_of(value)});
+              .ahead_bytes = ahead_bytes_of(keys, value)});
     if (cuts_first) write_half(keys, run.first - 1, value, true);
     if (cuts_last) write_half(keys, run.last, value, true);
 }
@@ -56,7 +61,9 @@ void tile_operands::write_half(const key_tile& keys, std::int64_t key, const str
                                bool is_kept) const {
     constexpr std::int64_t half_bytes = sizeof(std::uint16_t);
     const std::uint16_t zero = 0;
-    const std::byte* const src = matrix(plan_.value, addresses_.value, keys.first + key).first;
+    is_kept = is_kept && keys.first + key < length_; // padding may have no page
+    const std::byte* const src =
+        is_kept ? matrix(plan_.value, addresses_.value, keys.first + key).first : nullptr;
     std::byte* const dst = pairs.first + key / 2 * pairs.row_bytes + key % 2 * half_bytes;
     for (std::int64_t c = 0; c < plan_.columns; ++c)
         std::memcpy(dst + c * pairs.column_bytes,

@@ -1,0 +1,80 @@
+"""Keys and values in blocks: flash_attn's block_table.
+
+Blocks are (blocks, block size, heads, depth), a table is (sequences, blocks of a sequence).
+"""
+
+# mypy may check the package without torch.
+# mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from maskwise import Mask
+from maskwise._attention import packed_mask
+from maskwise._call import AttentionCall
+from maskwise._torch_tensors import as_array, is_followed
+
+
+def _range(count: int) -> torch.Tensor:
+    return torch.arange(count, device="cpu")
+
+
+def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
+    """Checks that the table has a block for each of the sequences' keys."""
+    size = blocks.shape[1]
+    if table.ndim != 2 or table.shape[0] != len(lengths) or size == 0:
+        shapes = f"{tuple(table.shape)} for blocks of {size} keys and {len(lengths)} sequences"
+        raise ValueError(f"block_table has shape {shapes}")
+    if (lengths > table.shape[1] * size).any():
+        room = table.shape[1] * size
+        raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
+    is_used = _range(table.shape[1]) * size < lengths[:, None]
+    if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
+        raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
+
+
+def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor) -> AttentionCall:
+    """A call whose key and value are blocks. They are copied only if torch tracks the call."""
+    size = call.key.shape[1]
+    most = int(lengths.max()) if lengths.numel() else 0
+    table = table[:, : -(-most // size)]
+    if not is_followed(call):
+        return call.changed(page_table=as_array(table.int()))
+    key, value = (_unpaged(one, table) for one in (call.key, call.value))
+    return call.changed(key=key, value=value)
+
+
+def _unpaged(blocks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """(sequences, keys, heads, depth)."""
+    used = table.long().clamp(0, max(blocks.shape[0] - 1, 0))
+    keys = table.shape[1] * blocks.shape[1]
+    return blocks[used].reshape(table.shape[0], keys, *blocks.shape[2:])
+
+
+def packed_with_blocks(
+    call: AttentionCall,
+    table: torch.Tensor,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: torch.Tensor,
+    is_causal: bool,
+) -> AttentionCall:
+    """A call of packed rows: one sequence of documents, each of which begins with a block."""
+    size, counts = call.key.shape[1], cu_seqlens_k.diff()
+    mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(call.query), int(counts.sum()))
+    blocks = -(-counts // size)
+    ends = blocks.cumsum(0)
+    first_keys = ((ends - blocks) * size).tolist()
+    documents = tuple(
+        (first_row, rows, first_key, keys)
+        for (first_row, rows, _, keys), first_key in zip(
+            mask._rules.documents[0], first_keys, strict=True
+        )
+    )
+    rules: dict[str, Any] = {"from_end": True, "in_documents": True, "causal": is_causal}
+    mask = Mask._from_rules(documents=(documents,), **rules)
+    table = table[_range(table.shape[1]) < blocks[:, None]][None]
+    call = call.changed(query=call.query[None], attn_mask=mask)
+    return with_blocks(call, table, blocks.sum()[None] * size)
