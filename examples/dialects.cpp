@@ -17,7 +17,7 @@ void print(const char* name, const std::vector<T>& values) {
     std::cout << '\n';
 }
 
-// A mask per column, and one fill value: both broadcast to {2,4}.
+// cond has one element per column and src_1 is one fill value. Both broadcast to {2,4}.
 void onednn() {
     const plan select =
         compile(dialect::onednn_select,
@@ -29,7 +29,7 @@ void onednn() {
     print("oneDNN Select", dst);
 }
 
-// The example of the operator's specification.
+// The example in the operator's specification.
 void openvino() {
     const tensor_desc values{i32, {3, 2}};
     const plan select = compile(dialect::openvino_select_1,
@@ -54,7 +54,7 @@ void onnx() {
     print("ONNX Where-16", dst);
 }
 
-// The text of an error names the problem.
+// An error's text names the problem.
 void refusal() {
     try {
         compile(dialect::openvino_select_1,

@@ -1,5 +1,6 @@
-// Select through oneDNN Graph: dst = cond ? src_0 : src_1. The program uses oneDNN only. Loaded
-// before libdnnl, by link order or LD_PRELOAD, Maskwise runs it unchanged.
+// Select through oneDNN Graph: dst = cond ? src_0 : src_1. The program uses oneDNN only. If
+// Maskwise is loaded before libdnnl, by link order or LD_PRELOAD, Maskwise runs the Select of the
+// unchanged program.
 #include <oneapi/dnnl/dnnl_graph.hpp>
 
 #include <cstdint>
@@ -10,7 +11,7 @@ using namespace dnnl::graph;
 using lt = logical_tensor;
 
 int main() {
-    // cond masks columns and src_1 is one fill value: both broadcast to {2, 4}.
+    // cond has one element per column and src_1 is one fill value. Both broadcast to {2, 4}.
     const lt cond(0, lt::data_type::boolean, {1, 4}, lt::layout_type::strided);
     const lt src_0(1, lt::data_type::f32, {2, 4}, lt::layout_type::strided);
     const lt src_1(2, lt::data_type::f32, {1, 1}, lt::layout_type::strided);

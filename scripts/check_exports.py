@@ -2,15 +2,17 @@
 """Checks the exported symbols and the dependencies of the built libraries.
 
 Each library exports exactly these symbols:
-- the plugin: src/onednn/library/functions.inc, and the full names in the exports.map there
-- the provider for ONNX Runtime, and the kernels: their exports.map
+- the plugin: the functions in src/onednn/library/functions.inc, and the names without a wildcard in
+  src/onednn/library/exports.map
+- the provider for ONNX Runtime, and the kernels: the names in their exports.map
 - libmaskwise.so: the symbols that its headers mark MASKWISE_API
-- the extension of OpenVINO: its entry and its pass
+- the extension of OpenVINO: `create_extensions` and `accelerate`
 
-Plugin and provider depend on libc and libstdc++ only; libmaskwise.so and the extension on libtbb,
-too. The extension finds other symbols in the OpenVINO of the process. All depend on the library of
-the kernels, which they find only in their own folder. Every undefined symbol is in one of these
-dependencies, with a glibc and libstdc++ of 2018.
+Every library may depend on glibc except libm, on libstdc++, libgcc_s and the library of the
+kernels. libmaskwise.so and the extension may also depend on libtbb. The only search path is the
+library's own folder.
+Every undefined symbol is in a dependency, or for the extension in OpenVINO. No version of a symbol
+of glibc or libstdc++ is newer than NEWEST.
 """
 
 import argparse
@@ -20,7 +22,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Not libm: among the libraries that a program loads, oneDNN 3.2 depends on libm's position.
+# Not libm, because oneDNN 3.2 depends on libm's position among the libraries of a program.
 NEEDED = re.compile(
     r"^(libmaskwise_kernels|libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$"
 )
@@ -45,27 +47,27 @@ def listed_functions(folder: Path) -> set[str]:
 
 
 def named_in_full(folder: Path) -> set[str]:
-    """Exports besides the list: names without a wildcard in the version script."""
+    """The names without a wildcard in the version script."""
     text = re.sub(r"#.*", "", (folder / "exports.map").read_text())
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 
 
 def declared_names(header: Path) -> set[str]:
-    """Classes and functions that the public header marks; overloads count once."""
+    """Names of classes and functions that a public header marks MASKWISE_API."""
     text = header.read_text()
     classes = re.findall(r"^class MASKWISE_API (\w+)", text, re.MULTILINE)
     return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
 
 
 def symbols(library: Path, *options: str) -> set[str]:
-    """Exported symbols. An absolute one (A) is the name of a version node, not a function."""
+    """Exported symbols, except absolute symbols (A), which are names of version nodes."""
     lines = tool("nm", "-D", "--defined-only", *options, str(library)).splitlines()
     parts = [line.split(maxsplit=2) for line in lines]
     return {name.split("@")[0] for _, kind, name in parts if kind != "A"}
 
 
 def first_names(library: Path) -> set[str]:
-    """Names below maskwise:: from demangled exports; other names in full."""
+    """The first name after maskwise:: of each demangled export; other exports in full."""
     pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
     every = symbols(library, "--demangle")
     return {match[1] if (match := re.match(pattern, symbol)) else symbol for symbol in every}
@@ -81,7 +83,8 @@ def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
 
 
 def version_faults(library: Path) -> list[str]:
-    """Checks versions of glibc's symbols: docs/decisions/0022-one-wheel-for-many-systems.md."""
+    """Checks versions of glibc's and libstdc++'s symbols, because of
+    docs/decisions/0022-one-wheel-for-many-systems.md."""
     wanted = set(re.findall(r"\((\w+)_([\d.]+)\)", tool("objdump", "-T", str(library))))
     return [
         f"wants {name}_{version}"
@@ -124,9 +127,8 @@ def check_api(library: Path, *headers: Path) -> list[str]:
 
 
 def check_extension(library: Path, openvino: Path) -> list[str]:
-    """One extension for all releases: it names no release, and contains no class whose layout
-    differs between releases.
-    """
+    """Checks the extension. It must not contain code of ov::Any, whose layout differs between
+    releases of OpenVINO."""
     every = symbols(library, "--demangle")
     exported = {ACCELERATE if symbol.startswith(ACCELERATE) else symbol for symbol in every}
     faults = differences({ACCELERATE, "create_extensions"}, exported)
@@ -141,12 +143,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path)
     parser.add_argument(
-        "--lists", type=Path, default=ROOT / "src/onednn/library", help="folder of the lists"
+        "--lists",
+        type=Path,
+        default=ROOT / "src/onednn/library",
+        help="folder of exports.map and functions.inc",
     )
     parser.add_argument(
-        "--header", type=Path, nargs="+", help="check the library of these public headers"
+        "--header", type=Path, nargs="+", help="check libmaskwise.so against these public headers"
     )
-    parser.add_argument("--openvino", type=Path, help="check the extension, for this libopenvino")
+    parser.add_argument("--openvino", type=Path, help="check the extension with this libopenvino")
     arguments = parser.parse_args()
     if arguments.openvino:
         faults, counts = (

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks every #include against the table in scripts/layers.txt, and src/ for circles of files."""
+"""Checks every #include against scripts/layers.txt, and that no files of src/ include each other in
+a circle."""
 
 import re
 import sys
@@ -19,7 +20,7 @@ class Table:
     reserved: list[tuple[str, str]] = field(default_factory=list)  # (header prefix, owner)
 
     def closure(self, folder: str) -> set[str]:
-        """The folders that `folder` may include: direct ones and, through them, theirs."""
+        """The folders that `folder` may include, directly or through other folders."""
         reached = {folder}
         waiting = [folder]
         while waiting:
@@ -47,7 +48,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str:
-    """The innermost of the folders that contains the path; "" if none does."""
+    """The innermost of the folders that contain the path; "" if none contains it."""
     return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
 
 
@@ -73,7 +74,7 @@ def check_file(root: Path, path: Path, folder: str, table: Table, src: set[str])
 
 
 def circles_of_files(src: Path) -> list[str]:
-    """Units, each a header with its source, that include each other in a circle."""
+    """A line if units include each other in a circle. A unit is a header with its source."""
     units: dict[str, set[str]] = {}
     for path in sources(src):
         unit = str(path.relative_to(src).with_suffix(""))

@@ -2,8 +2,8 @@
 """Checks the length of functions and files and prints medians.
 
 A function of more than 70 lines or a file of more than 500 lines fails, unless
-scripts/size_exceptions.txt names it with a reason: `<path> <function or *> <reason>`. Run it with
-the Python of .deps/tools, which has lizard.
+scripts/size_exceptions.txt names it with a reason: `<path> <function or *> <reason>`. An exception
+that is not needed fails, too. Needs the Python of .deps/tools, which has lizard.
 """
 
 import statistics
@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 
 def is_source(path: Path) -> bool:
-    """Files that people write and read; documents and licences may be long."""
+    """False for documents, licences and data, which may be long."""
     named = path.name == "CMakeLists.txt" or path.parent.name == "scripts"
     return named or path.suffix in {*PARSED, ".cmake"}
 
@@ -39,14 +39,14 @@ def is_source(path: Path) -> bool:
 def sizes_of(root: Path, path: str) -> list[Size]:
     text = (root / path).read_text()
     whole = Size(path, "*", 1, len(text.splitlines()))
-    if Path(path).suffix not in PARSED:  # lizard would parse it as C
+    if Path(path).suffix not in PARSED:  # lizard would parse the file as C
         return [whole]
     functions = lizard.analyze_file.analyze_source_code(path, text).function_list
     return [whole, *(Size(path, one.name, one.start_line, one.length) for one in functions)]
 
 
 def source_files(root: Path) -> list[str]:
-    """Tracked and new files."""
+    """Tracked files, and untracked files that git does not ignore."""
     command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = sorted(set(listing.split("\0")))

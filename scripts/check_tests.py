@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every test named in docs/semantics.md exists.
+"""Checks that each row of docs/semantics.md names a test, and that the named tests exist.
 
 The last column of a table names a test as `suite.name`. The test exists if a file below tests/ has
 TEST, TEST_F or TEST_P with that suite and name.
@@ -23,7 +23,7 @@ def defined_tests(folder: Path) -> set[str]:
 
 
 def check(page: Path, tests: Path) -> list[str]:
-    """One line for each row without a test and each test that does not exist."""
+    """A line for each row without a test, and for each test that does not exist."""
     known, faults, rows = defined_tests(tests), [], 0
     for number, line in enumerate(page.read_text().splitlines(), start=1):
         cells = line.strip().strip("|").split("|")

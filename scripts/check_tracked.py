@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that tracked files, but for inputs of fuzzers, are texts that name no path of a machine
-and no host of a registry.
+"""Checks that tracked files are texts (except inputs of fuzzers), and name no path of a machine and
+no host of a registry.
 """
 
 import re

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Runs real programs that use oneDNN Graph, with and without the plugin preloaded.
 
-A client passes if two runs without the plugin and one with it have the same outputs and execute the
-same partitions, the plugin's load line names the client's oneDNN, and every dnnl_graph function
-that the client calls is the plugin's. Clients are installed below .deps/. "not to be had" is not a
+A client passes if all of these hold:
+- Two runs without the plugin and one run with it have the same outputs and execute the same
+  partitions.
+- The plugin's load line names the client's oneDNN.
+- Every dnnl_graph function that the client calls is the plugin's.
+
+Clients are installed below .deps/. A client that cannot be installed ("not to be had") is not a
 failure.
 """
 
@@ -23,7 +27,7 @@ PROGRAMS = deps.ROOT / "tests/clients"
 TIME_LIMIT_S = 900
 # Without the second setting, the extension passes only int8 partitions to oneDNN Graph.
 TENSORFLOW = {"ITEX_ONEDNN_GRAPH": "1", "_ITEX_ONEDNN_GRAPH_ALL_TYPE": "1"}
-# For each client: its pins, program and settings.
+# The pins, the program and the settings of each client.
 CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
     "torch": ("torch", "use_torch.py", {}),
     "torch-unstable": ("torch-unstable", "use_torch.py", {}),
@@ -40,17 +44,18 @@ CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
 class Run:
     status: int
     text: str  # standard output and error
-    bindings: set[tuple[str, str]]  # calls of dnnl_graph functions: calling file, answering file
+    # Pairs: a file that calls a dnnl_graph function, and the file that defines the function.
+    bindings: set[tuple[str, str]]
 
     def lines(self, pattern: str) -> list[str]:
         return sorted(re.findall(pattern, self.text, re.MULTILINE))
 
     def results(self) -> tuple[list[str], list[str]]:
-        """Hashes of outputs; kind and operators of each partition executed."""
+        """The hashes of the outputs, and the kind and operators of each executed partition."""
         return self.lines(r"^outputs (\w+)$"), self.lines(r",graph,exec,cpu,\d+,([^,]*,[^,]*),")
 
     def onednn(self) -> str:
-        # TensorFlow contains another oneDNN, which prints later.
+        # The first line counts: TensorFlow contains another oneDNN, which prints later.
         match = re.search(r"info,oneDNN v([\d.]+)", self.text)
         return f"oneDNN {match.group(1) if match else 'none'}"
 
@@ -64,7 +69,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
     if not loader.exists():
         return [str(tree / "bin/python")], {}
     libraries = tree / "usr/lib/x86_64-linux-gnu"
-    # The packages' scripts did not run, which would have linked blas/ and lapack/.
+    # Debian's package scripts, which link blas/ and lapack/, did not run.
     path = [libraries, tree / "usr/lib", libraries / "blas", libraries / "lapack"]
     path += [Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
     command = [str(loader), "--inhibit-cache", "--library-path", ":".join(map(str, path))]
@@ -73,7 +78,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
 
 def bindings_in(notes: Path) -> set[tuple[str, str]]:
     pattern = re.compile(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol .dnnl_graph_")
-    with notes.open(errors="replace") as lines:  # 200 MB
+    with notes.open(errors="replace") as lines:  # may have 200 MB
         return {(match[1], match[2]) for line in lines if (match := pattern.search(line))}
 
 
@@ -112,8 +117,8 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
         faults += [f"{alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
-    # Left out: oneDNN's calls, and files that never call the plugin, because a dlsym looks like a
-    # call of the file where the search starts.
+    # Ignores calls by oneDNN, and files that never call the plugin: the loader reports a dlsym as a
+    # call by the file in which the search starts.
     calls = preloaded.bindings
     onednn = {answers for _, answers in calls} - {str(plugin)}
     clients = {file for file, answers in calls if answers == str(plugin)} - {str(plugin)} - onednn

@@ -3,8 +3,8 @@
 
 Prints gcov's line and branch coverage of src/, integrations/ and python/src/, folder by folder.
 --build first compiles the preset `coverage` for the newest and the oldest lane and runs its tests.
---missed lists the lines that no test ran. Fails below 95 % of lines. A branch is a place where the
-source can go two ways. Exception paths do not count, because nearly every call has one.
+--missed lists the lines that no test ran. Fails below 95 % of lines. Branches to exception handlers
+do not count, because nearly every call has one.
 """
 
 import argparse
@@ -25,7 +25,7 @@ LEAST_PERCENT = 95.0
 SOURCES = ("src", "integrations", "python/src")
 
 Lines = dict[tuple[str, int], int]  # (file, line) to its number of executions
-Branches = dict[tuple[str, int, int], int]  # (file, line, way out of the line)
+Branches = dict[tuple[str, int, int], int]  # (file, line, branch of the line) to executions
 
 
 def gcov_reports(work: Path) -> Iterator[dict[str, Any]]:
@@ -107,7 +107,7 @@ def build_and_run() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", action="store_true", help="compile and run the tests first")
-    parser.add_argument("--missed", action="store_true", help="list the lines that nothing ran")
+    parser.add_argument("--missed", action="store_true", help="list the lines that no test ran")
     arguments = parser.parse_args()
     if arguments.build:
         build_and_run()
@@ -117,7 +117,7 @@ def main() -> int:
         for report in gcov_reports(Path(work)):
             add_report(report, lines, branches)
     if not lines:
-        print("scripts/coverage: nothing was run; use --build")
+        print("scripts/coverage: no test was run; use --build")
         return 1
     total = print_table(lines, branches)
     if arguments.missed:

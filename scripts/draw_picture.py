@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """usage: .deps/peers/bin/python scripts/draw_picture.py
 
-Draws the pictures of README.md and docs, for a light and for a dark background, from the
-newest docs/figures/CLASS/NAME.json (scripts/take_figures.py puts them there). It needs
-matplotlib, which `scripts/setup --peers` installs. `scripts/check figures` fails where a picture
-was edited by hand, or drawn from other figures or by another version of this script.
+Draws the pictures of README.md, for a light and for a dark background, from the newest
+docs/figures/CLASS/NAME.json (scripts/take_figures.py writes it). Needs matplotlib, which
+`scripts/setup --peers` installs. `scripts/check figures` fails if a picture was edited by hand,
+drawn from other results, or drawn by another version of this script.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from write_figures import PICTURES, ROOT, Result, results_of, sign
 
-if TYPE_CHECKING:  # write_figures' tests import this file without matplotlib
+if TYPE_CHECKING:  # because tests import this file without matplotlib
     from matplotlib.axes import Axes
 
 SMALL: dict[str, object] = {"fontsize": 8, "linespacing": 1.5, "va": "top"}
@@ -48,7 +48,7 @@ THEMES = {
 
 
 def column_of(result: Result, column: int) -> dict[str, float]:
-    """By the first cell of each row that has it."""
+    """A column's numbers by the first cells of their rows."""
     return {row[0]: float(row[column]) for row in result.rows if row[column] != "-"}
 
 
@@ -71,7 +71,7 @@ def new_axes(height: float) -> Axes:
 
 
 def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
-    """Upwards, where two are nearer than that."""
+    """Moves heights upwards until they are at least `gap` apart."""
     placed: dict[str, float] = {}
     for name, y in sorted(heights.items(), key=lambda pair: pair[1]):
         placed[name] = max([y, *(below + gap for below in placed.values())])
@@ -79,7 +79,7 @@ def spread(heights: dict[str, float], gap: float) -> dict[str, float]:
 
 
 def draw_lines(axes: Axes, result: Result, theme: Theme) -> dict[str, float]:
-    """A line for each implementation; returns where each ends."""
+    """Draws a line for each implementation; returns the height of each line's end."""
     ends: dict[str, float] = {}
     for column, name in enumerate(result.head[1:], 1):
         points = [(float(x), y) for x, y in column_of(result, column).items()]

@@ -3,9 +3,10 @@
 
 usage: .deps/exporters/bin/python scripts/export_models.py [--full] [--folder FOLDER] [MODEL...]
 
-Nothing is downloaded: the models come from configurations, their weights from seeds. Without
---full, they have 2 narrow layers and go to python/tests/models, for the tests. With it, they have
-their published sizes and go to build/models, for `scripts/bench onnxruntime --models`.
+Nothing is downloaded: the models are built from configurations, with weights from fixed seeds.
+Without --full, the models have 2 narrow layers and are written to python/tests/models, for the
+tests. With --full, they have their published sizes and are written to build/models, for
+`scripts/bench onnxruntime --models`.
 """
 
 import argparse
@@ -24,9 +25,9 @@ import torch
 import transformers
 
 ROOT = Path(__file__).resolve().parent.parent
-Named = dict[str, Any]
+ByName = dict[str, Any]
 EXPORTERS = ("torchscript", "dynamo")
-# transformers iterates sets of layer types, so the order of a graph depends on Python's hashes.
+# transformers iterates over sets of layer types, so Python's hashes determine the order of a graph.
 HASH_SEED = {"PYTHONHASHSEED": "1"}
 GPT2_SMALL = {"n_layer": 2, "n_embd": 32, "n_head": 2, "n_positions": 64, "vocab_size": 101}
 GPT2_SMALL |= {"bos_token_id": 0, "eos_token_id": 0}
@@ -41,7 +42,7 @@ MODERNBERT_SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_siz
 MODERNBERT_SMALL |= {"num_attention_heads": 2, "vocab_size": 101, "local_attention": 8}
 MODERNBERT_SMALL |= {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 MODERNBERT_SMALL |= {"cls_token_id": 1, "sep_token_id": 2}
-# The sizes of DeBERTa-v3-base, which transformers does not have as defaults.
+# The sizes of DeBERTa-v3-base, which are not transformers' defaults.
 DEBERTA = {
     "vocab_size": 128100,
     "hidden_size": 768,
@@ -62,9 +63,9 @@ DEBERTA = {
 class Model:
     kind: str  # a class of transformers
     configuration: str
-    settings: Named  # in its published size
-    small: Named
-    is_decoder: bool = False  # inputs of a decoder that reads an encoder's output
+    settings: ByName  # of the published size
+    small: ByName  # changes for the tests
+    is_decoder: bool = False  # whether the model also reads an encoder's output
 
 
 MODELS = {
@@ -83,14 +84,14 @@ def build(model: Model, exporter: str, is_full: bool) -> torch.nn.Module:
     torch.manual_seed(0)
     settings = model.settings | ({} if is_full else model.small)
     if model.configuration == "T5Config" and exporter == "dynamo":
-        # Its scaled_dot_product_attention ends in a view that this exporter cannot express.
+        # T5's scaled_dot_product_attention ends in a view that this exporter cannot express.
         settings = {**settings, "attn_implementation": "eager"}
     configuration = getattr(transformers, model.configuration)(**settings)
     return getattr(transformers, model.kind)(configuration).eval()
 
 
-def example(model: Model, width: int) -> tuple[Named, Named, list[str]]:
-    """The arguments for the export, the dynamic extents, and the inputs' names."""
+def example(model: Model, width: int) -> tuple[ByName, ByName, list[str]]:
+    """The arguments for the export, their dynamic extents, and the inputs' names."""
     ids = torch.arange(24).reshape(2, 12)
     row = {0: "batch", 1: "sequence"}
     mask = torch.ones(2, 12, dtype=torch.int64)
@@ -109,7 +110,8 @@ def example(model: Model, width: int) -> tuple[Named, Named, list[str]]:
 
 
 class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are not installed here
-    """The model with these inputs only. Otherwise the exporter turns numbers into inputs, too."""
+    """Calls the model with only the inputs in `names`, passed by position, and returns its first
+    output. Else the exporter would also make graph inputs of plain numbers."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()
@@ -121,7 +123,7 @@ class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are 
 
 
 def by_torchscript(
-    module: torch.nn.Module, inputs: Named, dims: Named, names: list[str]
+    module: torch.nn.Module, inputs: ByName, dims: ByName, names: list[str]
 ) -> onnx.ModelProto:
     content = io.BytesIO()
     axes = {name: one[0] if isinstance(one, tuple) else one for name, one in dims.items()}
@@ -140,7 +142,7 @@ def by_torchscript(
 
 
 def by_dynamo(
-    module: torch.nn.Module, inputs: Named, dims: Named, names: list[str]
+    module: torch.nn.Module, inputs: ByName, dims: ByName, names: list[str]
 ) -> onnx.ModelProto:
     program = torch.onnx.export(
         module,

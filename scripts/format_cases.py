@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Formats the cases of benchdnn_inputs/ with one line per operator and tensor. --check writes
+"""Formats the cases of benchdnn_inputs/, with one line per operator and per tensor. --check writes
 nothing and fails if a case has another format."""
 
 import json

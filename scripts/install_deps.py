@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Installs the pinned Python tools, the oneDNN lanes and, on request, the peers below .deps/.
+"""Installs the pinned Python tools, the oneDNN lanes and, on request, other packages below .deps/.
 
-Each is assembled in a temporary folder and renamed when complete, with a stamp that has the hash of
-its pins. So an interrupted run leaves nothing incomplete, and a repeated run does nothing.
+Each environment is assembled in a temporary folder, which is renamed when the environment is
+complete. The environment's stamp contains the hash of its pins. So an interrupted run leaves no
+incomplete environment, and a repeated run does nothing.
 """
 
 import argparse
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEPS = ROOT / ".deps"
 STAMP = ".maskwise-stamp"
 PARTIAL = ".partial-"
-RECIPE = "1"  # part of every stamp: raise it when the steps below change
+RECIPE = "1"  # part of every stamp; increase it if the steps below change
 
 
 class Failure(Exception):
@@ -36,7 +37,7 @@ def version_is(actual: str, relation: str, version: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-# The allowed relations of a package's version to the pinned one, with their words in messages.
+# For each kind of rule: whether a version satisfies the pinned version, and its text in messages.
 RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "expect": (str.startswith, "{}"),
     "at-least": (lambda actual, version: version_is(actual, "ge", version), "{} or newer"),
@@ -45,10 +46,11 @@ RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
 
 
 class Pins:
-    """A file of pins: comments, lines with a key and its value, and packages to install.
+    """A file of pins: comments, lines with a key and its value, rules, and packages to install.
 
-    'at-least PACKAGE VERSION' instead of 'expect' is for a release whose versions move: a pinned
-    package may be missing. 'below PACKAGE VERSION' is an upper bound.
+    'expect PACKAGE VERSION' requires a version that begins with VERSION. 'at-least PACKAGE VERSION'
+    is for a release whose versions change. A lane with this rule is skipped if it cannot be
+    installed, unless its name was an argument. 'below PACKAGE VERSION' is an upper bound.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,18 +79,18 @@ def say(text: str) -> None:
 
 
 def telling_line(output: str) -> str:
-    """The most informative line of a failed command's output: about the network first, then
-    errors."""
+    """The most informative line of a failed command's output: a line about the network, else an
+    error, else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
-        told = [line for line in lines if re.match(pattern, line)]
-        if told:
-            return re.sub(r".*connection broken by '(?:.*?>: )?(.*?)'?\)?': .*", r"\1", told[-1])
-    return lines[-1] if lines else "it said nothing"
+        matches = [line for line in lines if re.match(pattern, line)]
+        if matches:
+            return re.sub(r".*connection broken by '(?:.*?>: )?(.*?)'?\)?': .*", r"\1", matches[-1])
+    return lines[-1] if lines else "it printed nothing"
 
 
 def run_quietly(title: str, command: list[str], cwd: Path | None = None) -> str:
-    """Runs a command. If it fails, the message has one line of its output."""
+    """Runs a command and returns its output. Raises Failure with one line of the output."""
     result = subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{title} failed: {telling_line(result.stdout + result.stderr)}")
@@ -97,8 +99,8 @@ def run_quietly(title: str, command: list[str], cwd: Path | None = None) -> str:
 
 @contextlib.contextmanager
 def installer_lock() -> Iterator[None]:
-    """Locks the checkout for one installer. The installer may then clear the rest of a killed
-    one."""
+    """Locks the checkout for one installer, and removes the folders of installers that were
+    killed."""
     DEPS.mkdir(exist_ok=True)
     with (DEPS / ".lock").open("w") as lock:
         try:
@@ -138,7 +140,7 @@ def install(name: str, place: Path, pins: Pins, build: Callable[[Path, Pins], No
         try:
             tree = work / "tree"
             tree.mkdir()
-            # a killed pip leaves its downloads in this folder, which is cleared
+            # If pip is killed, its downloads remain in this folder, which the next run removes.
             os.environ["TMPDIR"] = str(work)
             build(tree, pins)
             (tree / STAMP).write_text(pins.stamp() + "\n")
@@ -161,13 +163,14 @@ def pip(python: Path, arguments: list[str]) -> None:
 
 
 def build_environment(tree: Path, pins: Pins) -> None:
-    # Programs of this environment are started as `bin/python -m <tool>`, so it may be moved.
+    # The environment may be moved, because its tools are started as `bin/python -m <tool>`.
     run_quietly("creating a Python environment", [sys.executable, "-m", "venv", str(tree)])
     pip(tree / "bin/python", ["--requirement", str(pins.path)])
 
 
 def build_on_torch(tree: Path, pins: Pins) -> None:
-    """PyTorch is too large for a second copy, so this environment sees the other one's packages."""
+    """Builds an environment that also sees the packages of .deps/torch, because PyTorch is too
+    large for a second copy."""
     build_environment(tree, pins)
     (packages,) = tree.glob("lib/python3*/site-packages")
     torch = DEPS / "torch" / packages.relative_to(tree)
@@ -175,14 +178,14 @@ def build_on_torch(tree: Path, pins: Pins) -> None:
 
 
 def build_from_wheels(tree: Path, pins: Pins) -> None:
-    # The wheels contain include/ and lib/ relative to their prefix.
+    # The wheels contain include/ and lib/, which pip unpacks below the prefix.
     python = DEPS / "tools/bin/python"
     prefix = ["--ignore-installed", "--no-warn-script-location", "--prefix", str(tree)]
     pip(python, [*prefix, "--requirement", str(pins.path)])
 
 
 def debian_mirror() -> str:
-    """The mirror that the user's own apt has for this machine's release."""
+    """The mirror of this machine's release in the user's configuration of apt."""
     release = dict(
         line.split("=", 1)
         for line in Path("/etc/os-release").read_text().splitlines()
@@ -198,7 +201,7 @@ def debian_mirror() -> str:
 
 
 def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
-    """A separate apt: only sources, lists and cache are replaced; the user's proxies apply."""
+    """Options for an apt with separate sources, lists and cache. The user's proxies apply."""
     (work / "lists/partial").mkdir(parents=True)
     (work / "cache/archives/partial").mkdir(parents=True)
     (work / "status").touch()
@@ -234,7 +237,7 @@ def check_versions(folder: Path, pins: Pins) -> None:
 
 
 def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -> None:
-    """Unpacks packages of another release; nothing is installed."""
+    """Unpacks packages of another release without installing them."""
     work = tree.parent / "apt"
     work.mkdir()
     apt = ["apt-get", "-q", *apt_options(work, pins.suite, pins.architecture)]
@@ -249,7 +252,7 @@ def build_from_debian(tree: Path, pins: Pins, with_dependencies: bool = False) -
 
 
 def try_lane(tree: Path) -> None:
-    """A lane is complete if its header exists and its libdnnl loads with all dependencies."""
+    """Raises Failure if the lane's header is missing, or its libdnnl does not load."""
     if not (tree / "include/oneapi/dnnl/dnnl_graph.h").exists():
         raise Failure("no oneapi/dnnl/dnnl_graph.h in the installed packages")
     load = f"import ctypes; ctypes.CDLL('{tree}/lib/libdnnl.so').dnnl_graph_graph_create"
@@ -289,7 +292,7 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
 
 
 def newest_on_index(name: str) -> str:
-    """The tags of a package's wheels for this Python; empty without a network."""
+    """The newest version of a package for this Python; empty without a network."""
     command = [str(DEPS / "python/bin/python"), "-m", "pip", "--disable-pip-version-check"]
     command += ["--retries=0", "--timeout=5", "index", "versions", name]
     result = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -305,9 +308,10 @@ def say_newer_release(name: str, pins: Pins) -> None:
 
 
 def install_for_python() -> None:
-    """Everything to build and test the package, with ONNX Runtime's oldest version and headers."""
+    """Installs what builds and tests the Python package, and ONNX Runtime's oldest version and
+    headers."""
     pins = Pins(ROOT / "scripts/python.txt")
-    if not is_current(DEPS / "python", pins):  # else no network is needed
+    if not is_current(DEPS / "python", pins):  # a repeated run needs no network
         install("Python package's needs", DEPS / "python", pins, build_environment)
         say_newer_release("onnxruntime", pins)
     install_named("ONNX Runtime 1.24", "onnxruntime-1.24", build_environment)
@@ -351,20 +355,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lanes", nargs="*", help="lanes to install (default: all)")
     parser.add_argument(
-        "--peers", action="store_true", help="libraries that scripts/bench compares with"
+        "--peers", action="store_true", help="also libraries that scripts/bench compares with"
     )
     parser.add_argument(
-        "--torch", action="store_true", help="PyTorch, another peer of scripts/bench"
+        "--torch", action="store_true", help="also PyTorch, another peer of scripts/bench"
     )
-    parser.add_argument("--servers", action="store_true", help="vLLM and zentorch, on PyTorch")
+    parser.add_argument("--servers", action="store_true", help="also vLLM and zentorch")
+    parser.add_argument("--exporters", action="store_true", help="also packages that export models")
     parser.add_argument(
-        "--exporters", action="store_true", help="packages that export models, on PyTorch"
+        "--python", action="store_true", help="also what builds and tests the Python package"
     )
-    parser.add_argument(
-        "--python", action="store_true", help="needed to build and test the Python package"
-    )
-    parser.add_argument("--wheels", action="store_true", help="needed by scripts/wheels")
-    parser.add_argument("--aarch64", action="store_true", help="libraries for the cross build")
+    parser.add_argument("--wheels", action="store_true", help="also the tools of scripts/wheels")
+    parser.add_argument("--aarch64", action="store_true", help="also libraries for the cross build")
     arguments = parser.parse_args()
     try:
         install_all(arguments.lanes)

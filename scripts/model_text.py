@@ -1,7 +1,8 @@
-"""ONNX models as text: the whole graph, with each weight tensor as its shape and scale.
+"""Writes and reads ONNX models as text: the whole graph, one line per node.
 
-One line per node. `read` creates the same model on every machine, with weights from fixed seeds.
-Small constants, integers and booleans are kept, because shapes are computed from them.
+A tensor of many elements is written as one value if all are equal, or as a standard deviation if
+they are finite floats. Other tensors are written in full, because shapes are computed from them.
+`read` creates the same model on every machine, with weights from fixed seeds.
 """
 
 import json
@@ -14,16 +15,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-KEPT = 16  # float constants with more numbers are weights
+MOST_VALUES = 16  # constants with more elements are weights
 FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
 
 
 def tensor_text(tensor: TensorProto) -> dict[str, Any]:
     array = numpy_helper.to_array(tensor)
     text = {"type": TensorProto.DataType.Name(tensor.data_type), "dims": list(array.shape)}
-    if array.size > KEPT and (array == array.flat[0]).all():
+    if array.size > MOST_VALUES and (array == array.flat[0]).all():
         return {**text, "fill": array.flat[0].item()}
-    if array.size > KEPT and tensor.data_type in FLOATS and np.isfinite(array).all():
+    if array.size > MOST_VALUES and tensor.data_type in FLOATS and np.isfinite(array).all():
         return {**text, "scale": float(f"{array.std():.1g}")}
     return {**text, "values": array.ravel().tolist()}
 
@@ -44,7 +45,7 @@ def value_text(value: onnx.ValueInfoProto) -> list[Any]:
     kind = value.type.tensor_type
     dims = None
     if kind.HasField("shape"):
-        # The name of a dynamic extent, a number, or None if nothing is known.
+        # An extent is a number, the name of a dynamic extent, or None if unknown.
         dims = [getattr(dim, dim.WhichOneof("value") or "", None) for dim in kind.shape.dim]
     return [value.name, TensorProto.DataType.Name(kind.elem_type), dims]
 
@@ -64,7 +65,9 @@ def attribute_text(attribute: onnx.AttributeProto) -> object:
         return value
     if attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
         return list(value)
-    raise ValueError(f"attribute {attribute.name} of type {attribute.type} has no text")
+    raise ValueError(
+        f"attribute {attribute.name} of type {attribute.type} cannot be written as text"
+    )
 
 
 def node_text(node: onnx.NodeProto) -> list[Any]:
@@ -85,10 +88,11 @@ def listed(key: str, lines: Iterable[Any]) -> str:
 
 
 def text_of(model: onnx.ModelProto, made_by: str) -> str:
-    """The model without its weights, and without texts for human readers."""
+    """The text of a model. Large weights and documentation are left out."""
     graph = model.graph
     if model.functions or graph.sparse_initializer or any(one.domain for one in graph.node):
-        raise ValueError(f"{graph.name}: functions, sparse weights and other domains have no text")
+        others = "functions, sparse weights and operators of other domains"
+        raise ValueError(f"{graph.name}: {others} cannot be written as text")
     head = {
         "made_by": made_by,
         "ir": model.ir_version,

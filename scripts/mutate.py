@@ -2,21 +2,21 @@
 """usage: scripts/mutate [--seconds N] [--count N] [--only TEXT]
 
 Plants small faults in the sources of the engine, the plugin, the integrations and the Python
-package, and counts how many the tests notice. Faults are reversed comparisons, loops that go too
-far, swapped sources and dropped bounds. Each processor tries one fault at a time in a copy of the
-tree: it builds the tests of the changed folder and runs them, quickest first, until one fails.
-Fails if fewer than 90 % are noticed.
+package, and counts how many the tests notice. Examples are reversed comparisons, loops with one
+step too many, swapped sources and missing bounds. Each processor tests one fault at a time in a
+copy of the tree. It builds the tests of the changed folder and runs these tests, fastest first,
+until one fails. Fails if the tests notice fewer than 90 % of the faults.
 
 These faults do not count:
 - a fault that does not compile, or that produces identical objects
-- a fault in src/plan that changes only speed: no result and no memory access changes, only a plan
-  in tests/guard/plans.txt
+- a fault in src/plan that changes only speed: a plan in tests/guard/plans.txt changes, but no
+  result and no memory access
 - any fault in a line that ends in `// ahead` (prefetches), `// fence` (when other threads see
-  streaming stores) or `// speed` (a choice between two ways to one result): no test can notice it
+  streaming stores) or `// speed` (a choice between two ways to the same result), because no test
+  can notice it
 
-The order of faults depends on their text only, so the next run begins with the faults that this run
-missed. build/mutate/verdicts.json keeps the verdicts for one state of the sources; another run on
-the same state tries further faults and adds their verdicts.
+The order of faults depends only on the faults' text. build/mutate/verdicts.json stores the verdicts
+for one state of the sources. Another run on the same state tests further faults and adds verdicts.
 """
 
 import argparse
@@ -41,7 +41,7 @@ WORK = ROOT / "build/mutate"
 KEPT = WORK / "verdicts.json"
 LEAST_PERCENT = 90.0
 MOST_MEMORY = 8 << 30  # a planted fault may be an endless loop that allocates
-SLOWER = 5  # factor over the time without a fault: an endless loop
+SLOWER = 5  # tests fail after 10 seconds plus this many times their time without a fault
 FOLDERS = ("schema", "plan", "exec", "attention", "kernel", "graph", "fusion", "onednn", "api")
 SOURCES = (
     *(f"src/{folder}/**/*.[ch]pp" for folder in FOLDERS),
@@ -50,10 +50,10 @@ SOURCES = (
     "python/maskwise/*.py",
 )
 NOT_BUILT = ("src/exec/parallel_std.cpp",)  # replaces parallel_tbb.cpp under ThreadSanitizer
-# The tests that decide whether a fault is noticed.
+# The files that determine the verdicts.
 STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
-# Build targets for the tests: a googletest program, a ctest test, or a file of python/tests.
+# ctest tests, with the targets to build for each.
 CONTRACTS = {
     "3.2/traps/preload": "traps-3.2",
     "3.2/merge_contract/preload": "merge_contract-3.2",
@@ -92,7 +92,7 @@ def files_of(host: str) -> str:
     return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
 
 
-# The tests of a folder, and, if these notice nothing, the tests of its users.
+# For each folder: its tests, and further tests that run if these notice nothing.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
     "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
@@ -128,12 +128,12 @@ ASKED = {
     ),
 }
 
-# Runs last. Does not count as noticing if only a plan differs from the record.
+# Runs last. A fault that only this test notices does not count.
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 
-# Replacements. Comparison operators need spaces around them, as clang-format writes them, so that
-# template brackets are left alone.
+# Patterns and their replacements. Comparison operators have spaces around them, as clang-format
+# writes them, so that template brackets do not match.
 Faults = tuple[tuple[str, str], ...]
 LESS_ONE = r" - 1\b"
 FAULTS: Faults = (
@@ -149,15 +149,15 @@ FAULTS: Faults = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
-# A loop takes one step too many or too few. Outside loops, a bound often only separates two ways to
-# one result, such as a short and a long one, so the comparison is reversed.
+# A loop gets one step too many or too few. Outside loops, a bound often separates two ways to the
+# same result, so the comparison is reversed.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# Rounds down instead of up. Only removing the - 1 would sometimes give one more than needed, which
-# is harmless for buffers.
+# Rounds down instead of up. Without only the `- 1`, the quotient would sometimes be 1 larger, which
+# does no harm in sizes of buffers.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
-# A loop in steps of several elements leaves its rest to the next loop.
+# A loop in steps of several elements. The next loop handles its remaining elements.
 STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
 
@@ -180,8 +180,7 @@ class Kept:
     """Results for one state of the sources."""
 
     state: str
-    # for each fault, the test that noticed it
-    verdicts: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, str] = field(default_factory=dict)  # by the fault's text
     seconds: dict[str, float] = field(default_factory=dict)  # seconds of each test without a fault
 
 
@@ -256,12 +255,12 @@ def limit_memory() -> None:
 
 
 class Tree:
-    """A copy of the sources and its build, in which faults are planted one at a time."""
+    """A copy of the sources with a build. A tree has at most one fault at a time."""
 
     def __init__(self, number: int) -> None:
         self.folder = WORK / f"tree{number}"
         self.build = self.folder / "build/mutate"
-        self.objects: dict[Path, bytes] = {}  # without a fault
+        self.objects: dict[Path, bytes] = {}  # hashes of the objects without a fault
 
     def copy_sources(self) -> None:
         for name in git("ls-files", "--cached", "--others", "--exclude-standard").splitlines():
@@ -271,9 +270,8 @@ class Tree:
             if target.is_file() and target.read_bytes() == source.read_bytes():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(
-                source, target
-            )  # newer than objects that an interrupted run built with a fault
+            # The copy is newer than objects that an interrupted run built with a fault.
+            shutil.copy(source, target)
         if not (self.folder / ".deps").exists():
             (self.folder / ".deps").symlink_to(ROOT / ".deps")
 
@@ -322,13 +320,13 @@ class Tree:
         return run.returncode == 0
 
     def is_as_before(self, test: str, since: float) -> bool:
-        """Whether no source of the program has changed."""
+        """Whether the fault did not change the program `test`."""
         program = self.build / "bin" / test
         return test.startswith("test_") and program.stat().st_mtime < since
 
 
 class Run:
-    """Trees that test one fault after the other until the time is over."""
+    """Tests faults in several trees until `end`."""
 
     def __init__(self, kept: Kept, end: float) -> None:
         self.kept, self.end, self.lock = kept, end, threading.Lock()
@@ -336,7 +334,7 @@ class Run:
         self.trees = [Tree(number) for number in range(processors)]
 
     def prepare(self, tests: set[str]) -> bool:
-        """Builds the needed tests, and measures their time without a fault."""
+        """Builds the tests and measures their times without a fault. False if a build fails."""
         for tree in self.trees:
             tree.configure()
             if not tree.builds(tests, jobs=len(self.trees)):
@@ -350,7 +348,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """Times each test without a fault. Leaves out tests that fail: they would prove nothing."""
+        """Measures each test without a fault. Tests that fail are not used for verdicts."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):
@@ -415,7 +413,7 @@ class Run:
 
 
 def report(verdicts: dict[str, str]) -> int:
-    """A line per folder, and the total."""
+    """Prints a line per folder, and the total. Returns the exit status."""
     counts: Counter[tuple[str, str]] = Counter()
     for fault, verdict in verdicts.items():
         counts[folder_of(fault), verdict.split()[0]] += 1
@@ -432,7 +430,7 @@ def report(verdicts: dict[str, str]) -> int:
 
 
 def use_ccache() -> None:
-    """Requires ccache, so that removing a fault does not compile old objects again."""
+    """Requires ccache, so that objects are not compiled again after a fault is removed."""
     if shutil.which("ccache") is None:
         sys.exit("scripts/mutate: no ccache: run scripts/setup --check")
     os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
@@ -445,9 +443,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="begin no fault after this time"
+        "--seconds", type=float, default=float("inf"), help="start no fault after this time"
     )
-    parser.add_argument("--only", default="", help="only files with this in their path")
+    parser.add_argument("--only", default="", help="only files whose path contains this")
     return parser.parse_args()
 
 

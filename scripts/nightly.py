@@ -3,11 +3,11 @@
 
 Runs the tests that take too long for every change, one after the other: mutation, coverage,
 fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, types of models and real clients.
-Each stage has a limit of minutes, its own or the given one. A stage that exceeds it is stopped and
-has failed. Other stages run even if one fails; the exit status is then 1. `mutate` adds up its
-verdicts on the same sources.
+A stage that exceeds its MINUTES (--list prints the defaults) is stopped and has failed. If a stage
+fails, the other stages still run, and the exit status is 1. `mutate` adds to the verdicts of its
+earlier runs on the same sources.
 
-Prints the result of each; build/nightly has the logs.
+Prints the result of each stage; build/nightly has the logs.
 """
 
 import argparse
@@ -23,18 +23,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/nightly"
-SHARE = 0.75  # share of a stage's minutes that it may use; the rest is for building
+SHARE = 0.75  # {seconds} is this share of a stage's minutes; the rest is for building
 
 
 @dataclass(frozen=True)
 class Stage:
-    """{seconds} in a command is replaced by its duration."""
+    """{seconds} in `command` is replaced by the seconds of each of its parts."""
 
     name: str
     command: str
     minutes: float
-    figures: str  # pattern of the output lines with results
-    turns: int = 1  # runs of the command; each takes {seconds}
+    figures: str  # pattern of the result lines in the output
+    turns: int = 1  # number of parts of the command; each takes {seconds}
 
     def words(self) -> list[str]:
         seconds = int(60 * self.minutes * SHARE / self.turns)
@@ -42,11 +42,12 @@ class Stage:
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
-# The newest and the oldest oneDNN: the plugin has no code for a version in between.
+# Sanitizers run in the newest and the oldest lane, because the plugin has no code for other
+# versions.
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
-    # Ten targets, the sequences in each lane, and the models in each runtime.
+    # 16 parts: the targets, with sequences in each lane and models in each runtime.
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",
@@ -73,7 +74,7 @@ class Result:
 
 
 def run(command: list[str], log: Path, seconds: float) -> str:
-    """Runs the command and returns the verdict. Ends all processes that the command started."""
+    """Runs the command, kills the processes that remain of it, and returns the verdict."""
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -119,9 +120,7 @@ def run_stages(stages: list[Stage]) -> int:
 
 
 def chosen_stages(arguments: list[str]) -> list[Stage]:
-    """Parses names of stages, with or without minutes. Without names, all that this machine can
-    run.
-    """
+    """Parses names of stages, with or without minutes. Without names, returns all stages."""
     known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
     chosen = [] if arguments else known
     for argument in arguments:
@@ -137,7 +136,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/nightly", description=__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE[=MINUTES]")
     parser.add_argument(
-        "--list", action="store_true", help="the stages, their minutes and commands"
+        "--list", action="store_true", help="print the stages, their minutes and commands"
     )
     arguments = parser.parse_args()
     chosen = chosen_stages(arguments.stages)

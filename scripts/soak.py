@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS under load,
-and watches memory, threads and file handles of the process. Fails if one of them grows after the
-warm-up, or if a case fails. With --client, nothing is built.
+Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS on a busy
+machine. Samples the memory, threads and file handles of the process. Fails if one of these grows
+after the warm-up, or if a case fails. With --client and --plugin, builds nothing.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLES = 120  # at least, if each sample takes at most a second
-ENDLESS = 1_000_000_000  # rounds; SECONDS ends them
+SAMPLES = 120  # number of samples, if SECONDS is at most 120; else one per second
+ENDLESS = 1_000_000_000  # rounds; SECONDS ends the run earlier
 BATCHES = ("select_smoke", "mha_smoke")
-WARM_UP_SECONDS = 60.0  # or a third of the time, if that is less
-LEAST_SAMPLES = 20  # samples for the trend
-MOST_POINTS = 120  # maximum of points for the fit: medians of neighbouring samples
-DOUBT = 3.29  # standard deviations: 99.9 %
-# Growth from warm-up to end that counts as a leak, by the smallest trend that fits.
+WARM_UP_SECONDS = 60.0  # longest warm-up; in runs of less than 180 s, a third of the run
+LEAST_SAMPLES = 20  # required samples after the warm-up
+MOST_POINTS = 120  # points of the trend, which are medians of neighbouring samples
+DEVIATIONS = 3.29  # half width of a 99.9 % confidence interval, in standard deviations
+# Allowed growth from the warm-up to the end, by the lower end of the trend's confidence interval.
 ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
 VERDICT = re.compile(rb"^\d+:([A-Z_]+) .*__REPRO.*", re.MULTILINE)
 NO_FAULT = ("PASSED", "SKIPPED")
@@ -63,7 +63,7 @@ def children(process: int) -> list[int]:
 
 
 def sample(process: int, seconds: float, cases: int) -> Sample:
-    """Measures the client and its worker, which runs the cases."""
+    """Adds up the values of the client and of its worker process, which runs the cases."""
     parts = [sample_one(each) for each in (process, *children(process))]
     sums = {name: sum(getattr(part, name) for part in parts) for name in ALLOWED}
     return Sample(seconds, cases, **sums)
@@ -80,9 +80,9 @@ def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
 
 
 def trend(samples: list[Sample], name: str) -> tuple[float, float]:
-    """Growth per second by Theil and Sen: the median slope of all pairs of points. Also the
-    smallest slope that fits, by Kendall's rank correlation.
-    """
+    """Returns the growth per second by Theil and Sen, which is the median slope of all pairs of
+    points. Also returns the lower end of the growth's confidence interval, by Kendall's rank
+    correlation."""
     known = list(points(samples, name))
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
@@ -90,7 +90,7 @@ def trend(samples: list[Sample], name: str) -> tuple[float, float]:
         for later in known[i + 1 :]
     )
     n = len(known)
-    reach = DOUBT * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    reach = DEVIATIONS * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
     return statistics.median(slopes), slopes[max(0, int((len(slopes) - reach) / 2))]
 
 
@@ -103,25 +103,24 @@ def warmed_up(samples: list[Sample]) -> list[Sample]:
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """A line for each measure that grows after the warm-up, or a line if there were too few
-    samples.
-    """
-    kept = warmed_up(samples)
-    if len(kept) < LEAST_SAMPLES:
-        return [f"{len(kept)} samples after the warm-up, {LEAST_SAMPLES} are needed"]
-    seconds, cases = kept[-1].seconds - kept[0].seconds, kept[-1].cases - kept[0].cases
+    """A line for each value that grows after the warm-up, or a line if there are too few
+    samples."""
+    warm = warmed_up(samples)
+    if len(warm) < LEAST_SAMPLES:
+        return [f"{len(warm)} samples after the warm-up, {LEAST_SAMPLES} are needed"]
+    seconds, cases = warm[-1].seconds - warm[0].seconds, warm[-1].cases - warm[0].cases
     faults = []
     for name, allowed in ALLOWED.items():
-        median, least = trend(kept, name)
+        median, least = trend(warm, name)
         if least * seconds > allowed:
-            a_case = median * seconds / max(cases, 1)
-            faults.append(f"{name} grow by {a_case:,.2f} a case, {median * 3600:,.2f} an hour")
+            per_case = median * seconds / max(cases, 1)
+            faults.append(f"{name} grow by {per_case:,.2f} a case, {median * 3600:,.2f} an hour")
     return faults
 
 
 @dataclass
 class Verdicts:
-    """The client's log of its cases, read while it grows."""
+    """Reads the client's log while the client writes it, and counts the verdicts."""
 
     log: BinaryIO
     counts: Counter[str] = field(default_factory=Counter)
@@ -161,14 +160,14 @@ def watch(process: subprocess.Popen[bytes], verdicts: Verdicts, seconds: float) 
     samples: list[Sample] = []
     start = time.monotonic()
     while process.poll() is None and (now := time.monotonic() - start) < seconds:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while being read
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a process just ended
             samples.append(sample(process.pid, now, verdicts.read()))
         time.sleep(min(1.0, seconds / SAMPLES))
     return samples
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # ended without a signal of ours
+    with contextlib.suppress(ProcessLookupError):  # a process ended by itself
         for each in (*children(process.pid), process.pid):
             os.kill(each, signal.SIGKILL)
     process.wait()
@@ -185,16 +184,16 @@ def soak(seconds: float, command: list[str]) -> int:
             end(process)
             verdicts.read()
             text.seek(0)
-            said = text.read()[-2000:].decode(errors="replace")
+            output = text.read()[-2000:].decode(errors="replace")
     finally:
         load.kill()
-    ends = [] if ended is None else [f"the client ended by itself with {ended}:\n{said}"]
+    ends = [] if ended is None else [f"the client ended by itself with {ended}:\n{output}"]
     return report(samples, [*growth(samples), *verdicts.faults(), *ends])
 
 
 def report(samples: list[Sample], faults: list[str]) -> int:
-    kept = warmed_up(samples) or [Sample()]
-    first, last = kept[0], kept[-1]
+    warm = warmed_up(samples) or [Sample()]
+    first, last = warm[0], warm[-1]
     print(
         f"scripts/soak: {len(samples)} samples, {last.cases} cases; after the warm-up "
         f"MB {first.resident_bytes / 2**20:.1f} -> {last.resident_bytes / 2**20:.1f}, threads "

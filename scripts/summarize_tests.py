@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the results of the test cases of each lane; fails if one failed or a lane is empty.
+"""Prints the results of the test cases of each lane. Fails if a case failed. Without --partial,
+also fails if no case of a lane passed.
 
-ctest counts programs. Their cases are in reports in the folder that cmake/test_reports.cmake sets:
-JUnit files of googletest, pytest and tests/support/unittest_report.py, and the harness's reports of
-its batches. A program without a report is one case.
+ctest counts programs. The cases of a program are in reports in the folder that
+cmake/test_reports.cmake sets: JUnit files of googletest, pytest and
+tests/support/unittest_report.py, and the harness's reports of batches. A program without a report
+counts as one case.
 """
 
 import argparse
@@ -25,7 +27,7 @@ CAP = "ONEDNN_MAX_CPU_ISA"
 NO_LANE = "no lane"
 GTEST_REPORT = "--gtest_output=xml:"
 WHERE = re.compile(r"\A.+:\d+\n")  # googletest's prefix of a skipped test's message
-# entries of ENVIRONMENT_MODIFICATION
+# Entries of ENVIRONMENT_MODIFICATION.
 SETTING = re.compile(r"^(\w+)=(?:un)?set:(.*)$", re.MULTILINE)
 ISA_LINE = re.compile(r"^instruction sets: *(.*\S)", re.MULTILINE)
 
@@ -37,7 +39,7 @@ class Case(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A ctest test: the path of its cases' report, and the cap on oneDNN's instruction set."""
+    """A ctest test: the path of its report, and the cap on oneDNN's instruction set."""
 
     report: Path | None = None
     cap: str = ""
@@ -45,13 +47,13 @@ class Program(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The counts of a lane."""
+    """The results of a lane."""
 
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     instruction_sets: set[str] = field(default_factory=set)
-    caps: Counter[str] = field(default_factory=Counter)  # counts of programs
+    caps: Counter[str] = field(default_factory=Counter)  # number of programs by cap
 
     def add(self, test: ElementTree.Element, program: Program) -> None:
         self.caps[program.cap] += 1
@@ -119,7 +121,8 @@ def junit_cases(path: Path) -> Iterator[Case]:
 
 
 def batch_cases(path: Path) -> Iterator[Case]:
-    """The harness's report. The test that started the batch judges its results."""
+    """Cases of the harness's report. The cases cannot fail, because the test that started the batch
+    judges the results."""
     for case in json.loads(path.read_text())["tests"]:
         state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
         if state not in ("passed", "skipped"):
@@ -140,13 +143,14 @@ def verdict_of(test: ElementTree.Element) -> Case:
     if status == "run":
         return Case("", "passed")
     if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
-        said = (test.findtext("system-out") or "").strip().splitlines()
-        return Case("", "skipped", said[-1] if said else "no reason given")
+        output = (test.findtext("system-out") or "").strip().splitlines()
+        return Case("", "skipped", output[-1] if output else "no reason given")
     return Case("", "failed", f"ctest says {status}")
 
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
-    """The cases of the program's report; without a report of cases, the program itself."""
+    """The cases of the program's report. Without a report, the program is the only case. A failed
+    program without a failed case, and a report without cases, count as one failed case more."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]
@@ -174,7 +178,7 @@ def main() -> int:
     parser.add_argument("report", type=Path, help="file of ctest --output-junit")
     parser.add_argument("listing", type=Path, help="output of ctest --show-only=json-v1")
     parser.add_argument(
-        "--partial", action="store_true", help="only some tests ran: a lane may be empty"
+        "--partial", action="store_true", help="only some tests ran, so a lane may have no cases"
     )
     arguments = parser.parse_args()
     if not arguments.report.is_file():

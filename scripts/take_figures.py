@@ -2,9 +2,9 @@
 """usage: scripts/take_figures.py [--field FILE] [TABLE...]
 
 Writes docs/figures/CLASS/TABLE.json from the results of scripts/bench and scripts/run in
-build/bench, for every table (listed in scripts/write_figures.py) that was measured there. Then
-writes the documents; scripts/draw_picture.py draws the pictures. Refuses results that were measured
-with uncommitted changes, because no commit identifies their sources.
+build/bench. Without arguments, writes every table of scripts/write_figures.py that has results.
+Then writes the tables of the documents; scripts/draw_picture.py draws the pictures. Refuses results
+that were measured with uncommitted changes, because no commit identifies their sources.
 
 --field: reads the results that an archive of scripts/field_kit measured on another machine.
 """
@@ -26,7 +26,7 @@ from table import Cells, time_text
 
 BENCH = ROOT / "build/bench"
 
-# The rows of scripts/run that README.md shows, by shape and type.
+# The rows of scripts/run that README.md shows, with the rows' names in README.md.
 SHOWN = {
     ("16x16x256x256 16x16x256x256 16x16x256x256", "f32"): "16x16x256x256, all the same shape",
     ("256x256 16x16x256x256 16x16x256x256", "f32"): "mask 256x256 onto 16x16x256x256",
@@ -43,7 +43,7 @@ WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
 def ms_text(cell: str) -> str:
-    """A cell of scripts/run's table: milliseconds, or a word."""
+    """Converts a cell of scripts/run's table, which is a number of milliseconds or a word."""
     return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else WORDS.get(cell, cell)
 
 
@@ -54,7 +54,7 @@ def measured(path: Path) -> str:
 
 
 def run_cells(bench: Path) -> Cells:
-    """The type, both times and their ratio of the cases shown."""
+    """The cases of SHOWN: type, both times and their ratio."""
     table = json.loads(measured(bench / "run-perf.json"))
     rows = {}
     for name, dtype, _, alone, maskwise_ms, faster, _ in table["rows"]:
@@ -81,7 +81,7 @@ def kept_cells(bench: Path) -> Cells:
     return f"1x12x2048x64, f32; {table['versions']}", ["kept %", "Maskwise", *KEPT_PEERS], rows
 
 
-# Tables whose results are in another form.
+# Tables that are computed from other results.
 CELLS: dict[str, Callable[[Path], Cells]] = {
     "run": run_cells,
     "kept": kept_cells,
@@ -103,7 +103,7 @@ def stamp_of(bench: Path, suite: str) -> dict[str, str]:
 
 
 def result_text(result: Result) -> str:
-    """JSON with one line per row."""
+    """The result as JSON, with one line per row."""
     head, _, _ = json.dumps(asdict(result), indent=1, ensure_ascii=False).partition(',\n "rows": [')
     rows = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in result.rows)
     return f'{head},\n "rows": [\n{rows}\n ]\n}}\n'
@@ -121,7 +121,7 @@ def take(name: str, bench: Path, root: Path) -> Path:
 
 
 def unpacked(field: Path) -> Path:
-    """The results of a field kit, from its build/bench."""
+    """A folder with the results in a field kit's JSON file."""
     folder = Path(tempfile.mkdtemp(prefix="maskwise-field-"))
     for name, table in json.loads(field.read_text())["tables"].items():
         (folder / Path(name).name).write_text(json.dumps(table))

@@ -1,6 +1,6 @@
-"""Builds the wheels of the Python package and the sdist; scripts/wheels calls it.
+"""Builds the wheels of the Python package and the sdist; scripts/wheels calls this program.
 
-usage: wheels.py FOLDER [MACHINE]   MACHINE: x86_64 or aarch64 alone, and no sdist
+usage: wheels.py FOLDER [MACHINE]   MACHINE (x86_64 or aarch64): only its wheels, no sdist
 """
 
 import json
@@ -24,24 +24,24 @@ WORK = ROOT / "build/wheels"
 class Machine:
     name: str
     debian: str
-    platform: str  # the wheel's platform tag; auditwheel must agree
+    platform: str  # the wheel's platform tag, which check() compares with auditwheel's
     options: tuple[str, ...] = ()
 
     @property
     def build(self) -> Path:
-        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, for ccache
+        return ROOT / f"build/wheels-{self.name}"  # relative paths as in build/release, for ccache
 
 
 @dataclass(frozen=True)
 class Abi:
     tag: str
-    python: str  # in the form that python/CMakeLists.txt expects
+    python: str  # value of MASKWISE_PYTHON_ABI in python/CMakeLists.txt
     headers: str
 
 
 MACHINES = (
     Machine("x86_64", "amd64", "manylinux_2_28_x86_64"),
-    # PyPI has no libtbb for it; Debian's needs a newer glibc.
+    # PyPI has no libtbb for AArch64, and Debian's libtbb needs a newer glibc.
     Machine(
         "aarch64",
         "arm64",
@@ -54,9 +54,9 @@ ABIS = (
     Abi("cp312-abi3", "3.12", "3.14"),
     Abi("cp314-cp314t", "3.14t", "3.14"),
 )
-# Libraries from the user's environment.
+# Libraries that the user's environment provides.
 FOREIGN = ("libtbb.so.12",)
-LARGEST = 3_000_000
+LARGEST = 3_000_000  # bytes of a wheel
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -88,7 +88,8 @@ def cached(machine: Machine, name: str) -> str:
 
 
 def openvino_headers() -> Path:
-    """The headers of the oldest release: a library compiled with them works with all."""
+    """The headers of the oldest supported release. A library that is compiled with them works with
+    newer releases, too."""
     pins = (ROOT / "scripts/openvino.txt").read_text()
     (version,) = re.findall(r"^openvino==(\S+)$", pins, re.MULTILINE)
     (wheel,) = (DEPS / "openvino").glob(f"openvino-{version}-*.whl")
@@ -100,12 +101,12 @@ def openvino_headers() -> Path:
 
 
 def stage(machine: Machine, abi: Abi) -> Path:
-    """The wheel as a folder, without the file WHEEL."""
+    """Builds the wheel's content as a folder, without metadata."""
     headers = DEPS / f"python_headers-{abi.headers}-{machine.debian}/usr/include"
     build(
         machine,
         [
-            f"-DMASKWISE_OPENVINO={openvino_headers()}",  # without effect on AArch64
+            f"-DMASKWISE_OPENVINO={openvino_headers()}",  # has no effect on AArch64
             f"-DMASKWISE_PYTHON_ABI={abi.python}",
             f"-DMASKWISE_PYTHON_HEADERS={headers}/python{abi.headers};{headers}",
         ],
@@ -137,8 +138,8 @@ def describe(staged: Path, machine: Machine, abi: Abi) -> None:
 
 
 def with_pages(readme: str, pages: str) -> str:
-    """An index shows README without the repository, so links and pictures begin with `pages`, a
-    URL."""
+    """Puts the URL `pages` before relative links and pictures, because a package index shows README
+    without the repository."""
     if not pages:
         return readme
     relative = r"(?![a-z]+:|#)"
@@ -147,7 +148,8 @@ def with_pages(readme: str, pages: str) -> str:
 
 
 def add_licences(staged: Path) -> None:
-    """Licences of compiled-in parts: nanobind with robin-map, and Highway."""
+    """Adds the licences of nanobind, robin-map and Highway, which are compiled in, and of libtbb,
+    if the wheel contains it."""
     (place,) = staged.glob("*.dist-info/licenses")
     (packages,) = (DEPS / "python/lib").glob("python3*/site-packages")
     (nanobind,) = packages.glob("nanobind-*.dist-info/licenses/LICENSE")
@@ -160,19 +162,19 @@ def add_licences(staged: Path) -> None:
 
 
 def check(wheel: Path, machine: Machine) -> None:
-    """auditwheel's check of symbols and of external libraries. It does not search for libraries."""
+    """Checks the wheel's symbols and external libraries by auditwheel, and its size."""
     show = (TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent")
-    said = json.loads(run(*show, wheel))
-    tag = said["sym_tag"]
+    shown = json.loads(run(*show, wheel))
+    tag = shown["sym_tag"]
     if not tag.startswith("manylinux_") or glibc(tag) > glibc(machine.platform):
-        sys.exit(f"scripts/wheels: {wheel.name} is {tag}: {said['versioned_symbols']}")
-    for name in said["external_libs"]:
+        sys.exit(f"scripts/wheels: {wheel.name} is {tag}: {shown['versioned_symbols']}")
+    for name in shown["external_libs"]:
         if name not in FOREIGN:
             sys.exit(f"scripts/wheels: {wheel.name} needs {name}")
     size = wheel.stat().st_size
     if size > LARGEST:
         sys.exit(f"scripts/wheels: {wheel.name} has {size} bytes, more than {LARGEST}")
-    print(f"{wheel.name} {size / 1e6:.1f} MB, by its symbols {tag}", flush=True)
+    print(f"{wheel.name} {size / 1e6:.1f} MB, symbols of {tag}", flush=True)
 
 
 def glibc(tag: str) -> tuple[int, ...]:

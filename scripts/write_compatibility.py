@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the table of functions in docs/compatibility.md; --check only checks that it is current.
+"""Writes the table of functions in docs/compatibility.md from src/onednn/library/functions.inc.
 
-The source is src/onednn/library/functions.inc. --include DIR: also checks that every function that
-headers below DIR declare is in the list.
+--check writes nothing and fails if the table is outdated. --include DIR also fails if headers below
+DIR declare a function that is not in functions.inc.
 """
 
 import argparse
@@ -20,8 +20,8 @@ SINCE_EVER = 300
 @dataclass(frozen=True)
 class Function:
     name: str
-    since: int  # major * 100 + minor
-    does: str  # empty for a plain forward
+    since: int  # oneDNN's version as major * 100 + minor
+    does: str  # what Maskwise changes; empty if Maskwise only forwards the call
 
 
 def version_text(since: int) -> str:
@@ -38,7 +38,7 @@ def read_functions(text: str) -> list[Function]:
                 sys.exit(
                     f"functions.inc: {entry[2]}: a HOOK has a //! line above, a FORWARD has none"
                 )
-            if does.startswith("the same"):  # same as the function above
+            if does.startswith("the same"):  # as the function above
                 does = does.replace("the same", functions[-1].does, 1)
             functions.append(Function(entry[2], int(entry[3]), does))
         does = line.removeprefix("//! ") if line.startswith("//! ") else ""
@@ -46,7 +46,7 @@ def read_functions(text: str) -> list[Function]:
 
 
 def function_table(functions: list[Function]) -> str:
-    """The functions that differ by version: one row for all with the same difference."""
+    """The functions that depend on oneDNN's version. Functions with the same text share a row."""
     rows: dict[tuple[int, str], list[str]] = {}
     for function in functions:
         if function.since > SINCE_EVER or "before" in function.does:

@@ -4,14 +4,14 @@
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
 markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json has the newest
 results of a CPU class (scripts/take_figures.py writes it). scripts/draw_picture.py draws the
-pictures from it.
+pictures from this file.
 
-A document may show a part of the rows and columns (PARTS); its caption then links to all of them.
+A document may show only some rows and columns (PARTS). Its caption then links to the file.
 
---check writes nothing. It fails if a table or picture was edited by hand, lacks results, has other
-results or is outside of markers, and if results are more than 30 commits of their sources older
-than the engine. Old results of other CPU classes only give notes, because only a machine of the
-class can measure them again; their captions have commit and date.
+--check writes nothing. It fails if a table or picture differs from its results, has no results, or
+is outside of markers. In a full clone, it also fails if a result's commit is not in the history, or
+if more than 30 commits changed a result's sources since this commit. For old results of other CPU
+classes, it only prints notes, because only a machine of the class can repeat the measurement.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from table import markdown  # noqa: E402
 
 MOST_COMMITS = 30
 ENGINE = ("src/kernel", "src/plan", "src/exec", "src/attention")
-# Rows of scores and attention have separate sources, which no Select runs.
+# A Select does not run the sources of rows and attention.
 SELECT_ENGINE = (
     "src/kernel",
     "src/plan",
@@ -43,7 +43,7 @@ SELECT_ENGINE = (
         for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
     ),
 )
-# A cell that is only a figure: a script must write it.
+# A cell that contains only a figure, so that a script must write its table.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
 
@@ -51,10 +51,10 @@ FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 class Table:
     documents: tuple[str, ...]
     name: str
-    command: str  # that measures it
-    suite: str = ""  # the suite that writes its results; empty if named like the table
-    sources: tuple[str, ...] = ENGINE  # the sources that it measures
-    drawn: bool = False  # a picture of the newest results, not a table
+    command: str  # measures the table
+    suite: str = ""  # the suite that writes the results; empty if it has the table's name
+    sources: tuple[str, ...] = ENGINE  # the measured sources
+    drawn: bool = False  # whether it is a picture of the newest results, not a table
 
 
 ATTENTION, MASKS = "scripts/bench attention", "scripts/bench masks"
@@ -82,8 +82,8 @@ PICTURES = {
 class Part:
     """The part of a table that a document shows."""
 
-    rows: tuple[str, ...] = ()  # beginnings of rows, cells joined by " | "; empty for all
-    without: tuple[str, ...] = ()  # columns to leave out
+    rows: tuple[str, ...] = ()  # beginnings of the rows, with cells joined by " | "; empty: all
+    without: tuple[str, ...] = ()  # columns that are not shown
 
 
 PARTS = {
@@ -155,7 +155,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """One CPU class's results for one table; cells as shown."""
+    """The results of a table in one CPU class. Cells are texts."""
 
     command: str
     commit: str
@@ -228,8 +228,8 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """README shows only the newest results, except for attention, whose kernels differ by CPU;
-    other documents show those of every CPU class."""
+    """The table of every CPU class. README shows only the newest results, except for attention,
+    whose kernels differ by CPU."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
     return "\n\n".join(
@@ -256,14 +256,15 @@ def digest(text: str) -> str:
 
 
 def sign(picture: str, table: Table, root: Path) -> str:
-    """Adds a last line to a picture: its source, the script's version, and a hash of the result."""
+    """Adds a last line to a picture: a hash of the results and of draw_picture.py, and a hash of
+    the picture."""
     script = Path(__file__).with_name("draw_picture.py").read_text()
     source = digest(f"{results_of(table, root)}\n{script}")
     return f"{picture}<!-- of {source}, drawn {digest(picture)} -->\n"
 
 
 def picture_faults(root: Path) -> list[str]:
-    """Checks pictures without drawing, which needs matplotlib."""
+    """Checks the last lines of pictures. Drawing them would need matplotlib."""
     faults = []
     for path, (table, _) in PICTURES.items():
         text = (root / path).read_text() if (root / path).exists() else ""
@@ -277,7 +278,7 @@ def picture_faults(root: Path) -> list[str]:
 
 
 def outside_markers(document: str, text: str) -> list[str]:
-    """Rows with figures that no script has written."""
+    """A line for each row with a figure that is outside of markers."""
     inside, faults = False, []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<!-- begin ", "<!-- end ")):
@@ -295,16 +296,17 @@ def git(root: Path, *arguments: str) -> str | None:
 
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """The number of commits to the sources since `commit`; None if it is not in the history."""
+    """The number of commits to the sources since `commit`; None if `commit` is not in the
+    history."""
     count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *sources)
     return None if count is None else int(count)
 
 
 @dataclass(frozen=True)
 class Measured:
-    where: str  # where the figures are
+    where: str  # file of the figures
     commit: str
-    sources: tuple[str, ...]  # the sources that they measure
+    sources: tuple[str, ...]  # the measured sources
     cpu_class: str
 
 
@@ -315,7 +317,7 @@ def every_measured(root: Path) -> Iterator[Measured]:
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
-    """Faults, and notes about figures that this machine cannot judge or measure."""
+    """Faults, and notes about figures that this machine cannot measure or whose age is unknown."""
     faults: list[str] = []
     notes: list[str] = []
     unknown: list[str] = []

@@ -1,9 +1,10 @@
-// bench_client: Select through oneDNN Graph as a program would call it, request by request (see
-// common/serve.hpp). It does not depend on Maskwise, and runs with or without the plugin preloaded.
+// bench_client: runs Select through oneDNN Graph, as a program would, and answers requests
+// (common/serve.hpp). The program does not depend on Maskwise, and runs with or without the plugin
+// preloaded.
 //   {"do": "hello"}                       version, threads, whether the plugin is loaded
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
-//   {"do": "time", "samples", "max_seconds"}
-//   {"do": "compile", "case", "count"}    seconds of a first and of a repeated compile
+//   {"do": "time", "samples", "max_seconds"}   seconds per call
+//   {"do": "compile", "case", "count"}    seconds of first and of repeated compiles
 //   {"do": "peak_resident"}               bytes
 
 #include "common/measured_call.hpp"
@@ -26,9 +27,9 @@ void check(dnnl_status_t status, const char* call) {
 using owns_function = int (*)(const_dnnl_graph_compiled_partition_t);
 
 owns_function owns() {
-    static const auto cases =
+    static const auto function =
         reinterpret_cast<owns_function>(dlsym(RTLD_DEFAULT, "maskwise_onednn_owns"));
-    return cases;
+    return function;
 }
 
 logical_tensor::data_type type_of(const std::string& dtype) {
@@ -48,20 +49,19 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
     return tensor;
 }
 
-// Times the C ABI, because the C++ classes would allocate in every call.
+// Compiles and executes by the C ABI, because the C++ classes would allocate in every call.
 class select_call : public timed_call {
 public:
-    // Builds the graph. Throws dnnl::error if oneDNN refuses it, std::invalid_argument for the
-    // type.
+    // Builds the graph. Throws dnnl::error if oneDNN refuses the graph or does not support its one
+    // partition, std::invalid_argument if oneDNN Graph's Select does not have the type.
     select_call(const dnnl::engine& engine, const dnnl::stream& stream, const bench_case& c)
         : engine_(engine), stream_(stream) {
         const auto type = type_of(c.dtype);
         tensors_ = {describe(0, logical_tensor::data_type::boolean, c.cond),
                     describe(1, type, c.src_0), describe(2, type, c.src_1),
                     describe(3, type, c.dst)};
-        const std::vector<logical_tensor> all(tensors_.begin(), tensors_.end());
-        graph_.add_op(
-            {0, dnnl::graph::op::kind::Select, {all[0], all[1], all[2]}, {all[3]}, "select"});
+        const std::vector<logical_tensor> t(tensors_.begin(), tensors_.end());
+        graph_.add_op({0, dnnl::graph::op::kind::Select, {t[0], t[1], t[2]}, {t[3]}, "select"});
         graph_.finalize();
         const auto partitions = graph_.get_partitions();
         if (partitions.size() != 1)
@@ -85,7 +85,7 @@ public:
         return owner;
     }
 
-    // Whether Maskwise executes the compiled partition.
+    // Compiles, and returns whether Maskwise executes the compiled partition.
     bool compile() {
         compiled_ = make();
         return owns() && owns()(compiled_.get()) == 1;
@@ -160,9 +160,9 @@ private:
         }
     }
 
-    // Each first compile has a shape that is new to this process. All graphs are built before the
-    // timing, so that it excludes the heap that building leaves: merging its small free blocks
-    // takes up to 30 us on oneDNN 3.2.
+    // The first compile of each call has a shape that is new to this process. All graphs are built
+    // before the first timed compile. Else the timed compiles would also merge the small free
+    // blocks that building a graph leaves on the heap.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

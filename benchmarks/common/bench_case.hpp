@@ -1,6 +1,6 @@
 #pragma once
 
-// A case as scripts/bench sends it to its processes, with the paths of its data.
+// A case that scripts/bench sends to its processes, with the folder of its data.
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,8 @@ namespace maskwise::bench {
 
 using json = nlohmann::json;
 
-// Extents and strides in elements, outermost first; one stride per extent. A stride of 0 repeats.
+// Extents and strides in elements, outermost first; one stride per extent. A dimension with stride
+// 0 is broadcast.
 struct operand {
     std::vector<std::int64_t> extents;
     std::vector<std::int64_t> strides_elems;
@@ -21,16 +22,16 @@ struct operand {
 struct bench_case {
     std::string name;
     std::string dtype;  // f32, bf16, f16; for the engine also i64, bool
-    std::string folder; // the files cond, src_0, src_1, expected
+    std::string folder; // contains the files cond, src_0, src_1, expected
     operand cond, src_0, src_1, dst;
 };
 
-// Throws nlohmann::json::exception if a member is missing, std::invalid_argument for an unsupported
-// type.
+// Throws nlohmann::json::exception if a member is missing, std::invalid_argument if the type is
+// unsupported.
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-// Elements from the first to one past the last element in memory; 0 if there are none.
+// Elements in memory from the first to the last, gaps included; 0 if the operand is empty.
 std::int64_t span_elems(const operand& o);
 
 } // namespace maskwise::bench

@@ -8,7 +8,8 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr int untouched = 0x5a; // fills dst before the first call, and gaps of `expected`
+// Fills dst before the first call. The file `expected` has this byte between dst's elements.
+constexpr int untouched = 0x5a;
 
 } // namespace
 

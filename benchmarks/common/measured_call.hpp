@@ -17,17 +17,18 @@ public:
     timed_call& operator=(const timed_call&) = delete;
 
     virtual void bind(const std::array<void*, 4>& buffers) = 0; // cond, src_0, src_1, dst
-    virtual void execute() = 0;                                 // maybe only queued
-    virtual void wait() {}
+    virtual void execute() = 0;                                 // may return before the call ends
+    virtual void wait() {}                                      // returns after all executions
 };
 
 // Answers the requests "load" and "time" of a measuring process.
 class measured_call {
 public:
-    // Runs the call once on the case's data. Returns {"state": "right"} or "wrong". Throws the
-    // call's exceptions, and std::runtime_error if a file cannot be read.
+    // Runs the call once on the case's data. Returns {"state": "right"} or {"state": "wrong"}.
+    // Throws the call's exceptions, and std::runtime_error if a file cannot be read or there is not
+    // enough memory.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);
-    // {"samples": seconds}; throws std::invalid_argument if no case is loaded.
+    // Returns {"samples": seconds}. Throws std::invalid_argument if no case is loaded.
     json time(const json& request);
 
 private:

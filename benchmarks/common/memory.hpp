@@ -7,8 +7,7 @@
 
 namespace maskwise::bench {
 
-// Memory from the operating system, at the start of a page. It grows and is reused for later cases,
-// so that a case's first call does not pay for its pages.
+// Page-aligned memory from the operating system. Later requests reuse the memory if they fit.
 class arena {
 public:
     arena() = default;
@@ -16,7 +15,8 @@ public:
     arena(const arena&) = delete;
     arena& operator=(const arena&) = delete;
 
-    // At least `bytes` bytes, all touched. Throws std::system_error if there is not enough memory.
+    // Returns at least `bytes` bytes, all touched; a larger request invalidates the memory of
+    // earlier requests. Throws std::system_error if there is not enough memory.
     std::byte* take(std::int64_t bytes);
 
 private:
@@ -24,7 +24,8 @@ private:
     std::int64_t size_ = 0;
 };
 
-// The first bytes of a file. Throws std::runtime_error with its path if it has fewer.
+// Read the first `bytes` bytes of a file. Throw std::runtime_error with the path if the file is
+// shorter.
 void read_file(const std::string& path, std::byte* to, std::int64_t bytes);
 std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes);
 

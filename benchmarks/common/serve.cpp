@@ -14,7 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Below this a sample would measure the clock.
+// In a shorter sample, the clock's error would count.
 constexpr double sample_seconds = 100e-6;
 constexpr double slow_seconds = 0.1;
 

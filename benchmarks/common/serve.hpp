@@ -12,23 +12,23 @@ namespace maskwise::bench {
 // becomes {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
-// Calls in the first 10 ms are not counted. They fill the cache that can hold the working set.
-// Also, the system may wake a oneTBB thread on the caller's processor and take two ticks, 8 ms, to
-// move the thread to the idle processor.
+// Calls in the first 10 ms are not counted, because they fill the caches. Also, the system may wake
+// a oneTBB thread on the caller's processor, and moves it to an idle processor only after two
+// ticks, 8 ms.
 inline constexpr double warm_seconds = 10e-3;
 
-// Returns seconds per call: at most `samples` samples, at least one, and not many more than fit
-// `max_seconds`. First, one call and as many as fit `warm` seconds run as a warm-up. It is not
-// counted, unless calls are slow or, with a shorter warm-up than usual, longer than the warm-up.
-// Short calls are repeated within a sample; `wait` ends a sample.
+// Returns seconds per call: from 1 to `samples` samples, and no further sample after `max_seconds`.
+// The warm-up takes at least one call and `warm` seconds. If its first call takes longer than 0.1 s
+// (or than `warm`, if `warm` is shorter than warm_seconds), this call is the only sample. A sample
+// repeats short calls; `wait` ends a sample.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);
 
-// Processors that this process may use.
+// Number of processors that this process may use.
 int processor_count();
 
-// The largest resident memory of this process so far.
+// Largest resident memory of this process so far, in bytes.
 std::int64_t peak_resident_bytes();
 
 } // namespace maskwise::bench

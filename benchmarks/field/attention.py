@@ -1,7 +1,7 @@
 """Measures attention with the masks of scripts/bench masks. Maskwise, SDPA and FlexAttention take
 turns in one process, on torch tensors and torch's threads.
 
-A complete run on all threads writes the table of scripts/bench masks.
+A run on all threads writes the table of scripts/bench masks; on N threads, the table `masks_N`.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from attending import Form
 from mask_problem import PROBLEMS, Problem
 from masks import HEAD, faults, row_of
 from serve import take_samples
-from table import keep, shown
+from table import save_table, shown
 from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 5, 20, 0.03
@@ -28,7 +28,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # FlexAttention, without a compiler
+    left_out: frozenset[str] = frozenset()  # FlexAttention, once it refused a problem
 
     def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
@@ -41,7 +41,7 @@ class Peer(mask_torch.Peer):
 
 
 def measure(peer: Peer) -> dict[str, float]:
-    """Milliseconds of each form, the median of turns."""
+    """Median milliseconds of each form, over the turns."""
     taken: dict[str, list[float]] = {form: [] for form in peer.forms}
     for turn in range(TURNS):
         for form in [*taken][:: 1 if turn % 2 == 0 else -1]:
@@ -73,13 +73,13 @@ def main() -> int:
     name = "masks" if threads == len(os.sched_getaffinity(0)) else f"masks_{threads}"
     versions = f"Maskwise {maskwise.__version__}, PyTorch {torch.__version__}; milliseconds"
 
-    def kept() -> Iterator[list[str]]:
+    def saved_rows() -> Iterator[list[str]]:
         for row in rows(peer, wrong):
             done.append(row)
-            keep(ROOT / "build/bench", f"{name}-part", versions, HEAD, done)
+            save_table(ROOT / "build/bench", f"{name}-part", versions, HEAD, done)
             yield row
 
-    keep(ROOT / "build/bench", name, versions, HEAD, shown(HEAD, kept()))
+    save_table(ROOT / "build/bench", name, versions, HEAD, shown(HEAD, saved_rows()))
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -1,5 +1,5 @@
-"""Whole models with Maskwise's attention and SDPA, as scripts/bench transformers measures them,
-except compiled models."""
+"""Measures the models of scripts/bench transformers, except compiled models, with Maskwise's
+attention, SDPA and eager attention."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ except ModuleNotFoundError as missing:
     sys.exit(f"left out: {missing}")
 import transformers
 from models_of_words import MODELS, make
-from table import keep, shown
+from table import save_table, shown
 from worker import ROOT
 
 
@@ -30,12 +30,14 @@ def main() -> None:
                         model, length, kind, *suite.measure(model, model_object, length)
                     )
                     done.append(row)
-                    keep(ROOT / "build/bench", "transformers-part", versions, suite.HEAD, done)
+                    save_table(
+                        ROOT / "build/bench", "transformers-part", versions, suite.HEAD, done
+                    )
                     yield row
 
     with torch.inference_mode():
         table = shown(suite.HEAD, rows())
-    keep(ROOT / "build/bench", "transformers", versions, suite.HEAD, table)
+    save_table(ROOT / "build/bench", "transformers", versions, suite.HEAD, table)
 
 
 if __name__ == "__main__":

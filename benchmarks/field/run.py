@@ -1,10 +1,11 @@
-"""Checks and measures Maskwise on this machine. An archive of scripts/field_kit has everything that
-it needs except Python with torch and NumPy; whole models need transformers. No compiler, no
-network.
+"""Checks and measures Maskwise on this machine. The archive that scripts/field_kit makes contains
+everything this program needs, except Python with torch and NumPy. Stage `models` also needs
+transformers. The program needs no network, and a compiler only to measure FlexAttention.
 
 usage: run [--limit SECONDS] [--out FILE] [STAGE...]
 
-Writes one JSON file, again after each stage, for scripts/take_figures.py --field.
+After each stage, writes all results so far to one JSON file, which scripts/take_figures.py --field
+reads.
 """
 
 import argparse
@@ -23,14 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SAID = 4000  # characters of a stage's output
+MOST_OUTPUT = 4000  # the JSON file gets this many last characters of a stage's output
 
 
 @dataclass(frozen=True)
 class Stage:
     name: str
     command: tuple[str, ...]
-    seconds: int  # at most
+    seconds: int  # time limit
 
 
 def stages(root: Path) -> list[Stage]:
@@ -49,14 +50,14 @@ def stages(root: Path) -> list[Stage]:
 
 
 def wheel_tag(version: tuple[int, int], is_free_threaded: bool) -> str:
-    """The wheel's tag. Python 3.12 and newer share one."""
+    """The wheel's tag. Python 3.12 and newer share a wheel, except free-threaded Python."""
     if is_free_threaded:
         return f"cp3{version[1]}-cp3{version[1]}t"
     return "cp311-cp311" if version[1] == 11 else "cp312-abi3"
 
 
 def unpack_wheel(root: Path) -> Path:
-    """The package for this Python, with pip's libtbb."""
+    """Unpacks the wheel for this Python, adds the archive's libtbb, and returns the folder."""
     folder = root / "package"
     shutil.rmtree(folder, ignore_errors=True)
     is_free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
@@ -85,8 +86,8 @@ def facts(env: dict[str, str]) -> dict[str, Any]:
         "'instruction set': maskwise.instruction_set(), 'threads': torch.get_num_threads()}))"
     )
     command = [sys.executable, "-B", "-c", code]
-    asked = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    libraries = json.loads(asked.stdout) if asked.returncode == 0 else {"failed": asked.stderr}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    libraries = json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr}
     first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     processor = [line.partition(":") for line in first.splitlines()]
     return {
@@ -100,7 +101,7 @@ def facts(env: dict[str, str]) -> dict[str, Any]:
 
 
 def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> dict[str, Any]:
-    """At the time limit, kills the stage's process and its children."""
+    """Runs a stage. At the time limit, kills the stage's process and its children."""
     begin = time.monotonic()
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -114,12 +115,12 @@ def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> d
             process.wait()
             end = f"cut off after {seconds:.0f} s"
     took = round(time.monotonic() - begin, 1)
-    said = log.read_text(errors="replace")[-SAID:]
-    return {"name": stage.name, "end": end, "seconds": took, "said": said}
+    output = log.read_text(errors="replace")[-MOST_OUTPUT:]
+    return {"name": stage.name, "end": end, "seconds": took, "said": output}
 
 
 def tables(root: Path) -> dict[str, Any]:
-    """All tables, except those that a stopped stage was writing."""
+    """All tables, except a table that a stopped stage was writing."""
     tables_read = {}
     for path in sorted((root / "build/bench").glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):
@@ -143,7 +144,7 @@ def main() -> None:
     root = Path(__file__).resolve().parent
     known = stages(root)
     parser = argparse.ArgumentParser(prog="run", description=__doc__)
-    parser.add_argument("--limit", type=float, default=3600, help="most seconds per stage")
+    parser.add_argument("--limit", type=float, default=3600, help="maximum seconds per stage")
     parser.add_argument("--out", type=Path, default=root / "field.json")
     parser.add_argument(
         "stages", nargs="*", help=f"stages to run: {', '.join(one.name for one in known)}"

@@ -1,4 +1,4 @@
-"""Measures torch.where and masked_fill, in turns without and with maskwise.torch.install()."""
+"""Measures torch.where and masked_fill: torch's kernels and Maskwise's take turns."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 import maskwise.torch
 import torch
 from maskwise import _core
-from table import keep, shown, time_text
+from table import save_table, shown, time_text
 from turns import FOLDER, in_turns, medians, ratio_of
 
 HEAD = ["16x16x256x256, f32", "torch", "with Maskwise", "times faster"]
-NEVER = 2**62  # elements
+NEVER = 2**62  # with this minimum of elements for Maskwise, torch runs every call
 
 
 def calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     torch.manual_seed(1)
     x, y = torch.randn(2, 16, 16, 256, 256)
     out, filled = torch.empty_like(x), x.clone()
-    kept = torch.rand(16, 16, 256, 256) < 0.5
+    whole = torch.rand(16, 16, 256, 256) < 0.5
     masks = {
-        "as large": kept,
-        "256x256": kept[0, 0].clone(),
-        "16x1x1x256": kept[:, :1, :1].clone(),
+        "as large": whole,
+        "256x256": whole[0, 0].clone(),
+        "16x1x1x256": whole[:, :1, :1].clone(),
     }
     for name, mask in masks.items():
         yield f"where, mask {name}", lambda mask=mask: torch.where(mask, x, y)
@@ -47,4 +47,4 @@ def rows() -> Iterator[list[str]]:
 if __name__ == "__main__":
     with maskwise.torch.installed():
         table = shown(HEAD, rows())
-    keep(FOLDER, "select_torch", f"PyTorch {torch.__version__}", HEAD, table)
+    save_table(FOLDER, "select_torch", f"PyTorch {torch.__version__}", HEAD, table)

@@ -1,12 +1,11 @@
 // Measures attention without a mask, by shape and type, and its share of the machine's limit:
-// bench_attention --benchmark_filter='kept/.*'. Rates count two operations for each multiply-add.
-// `share` is that rate divided by the peak of the same number of threads, which this run measures
-// in registers. For few queries it is the rate of reading keys and values divided by that of
-// memory.
+// bench_attention --benchmark_filter='kept/.*'. `flops` counts two operations per multiply-add.
+// `share` is `flops` divided by the peak rate in registers of the same number of threads.
+// In cases `thin`, `share` is the rate of reading keys and values divided by the memory's rate.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
-// small/<type>/<shape>/<threads>: as many queries as keys; one is the cost of any call.
-// thin/<type>/<shape>/<queries>: few queries over many keys.
+// small/<type>/<shape>/<threads>: as many queries as keys. 1x1x1x64 measures the cost of a call.
+// thin/<type>/<shape>/<queries>: few queries and many keys.
 
 #include "kernels/peak.hpp"
 
@@ -37,7 +36,7 @@ struct shape {
     }
 };
 
-// Random elements, as floats or as bf16 in the halves of floats.
+// `count` random elements: floats, or bf16 that are stored in pairs as floats.
 std::vector<float> numbers(std::int64_t count, data_type type) {
     static std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -52,7 +51,7 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    // `keys` are also the values; empty if both are in other memory.
+    // `keys` are also the values. The vector is empty if keys and values are in other memory.
     problem(const shape& sizes, std::vector<float> keys)
         : query(numbers(sizes.heads * sizes.queries * sizes.depth, sizes.type)),
           key(std::move(keys)), value(key), dst(query.size()) {
@@ -78,11 +77,11 @@ double peak(bool in_pairs, int threads) {
     return cached;
 }
 
-// More than the caches hold, because a model reads its weights between two tokens.
+// Larger than the caches, because a model's weights evict the keys between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Keys and values outside the caches, of either type: each half of a float is a bf16. All threads
-// read it to measure the memory rate; the fastest way counts.
+// Keys and values outside the caches, as f32 or bf16: each half of a float is a bf16. The limit's
+// variants read this memory; the fastest variant measures the memory's rate.
 class cold_memory {
 public:
     cold_memory() {
@@ -93,8 +92,8 @@ public:
                 variant_ = &variant;
             }
     }
-    // Bytes per second. Other programs use the memory, too, so this is measured right next to the
-    // calls that it is compared with.
+    // Measures bytes per second. Callers measure right before and after their calls, because other
+    // programs use the memory, too.
     double rate() const { return rate_of(*variant_); }
     const std::byte* bytes() const { return pass_.from; }
 
@@ -129,7 +128,7 @@ void attend(benchmark::State& state, problem& data, int threads) {
     using benchmark::Counter;
     state.counters["flops"] = Counter(2 * data.products, Counter::kIsIterationInvariantRate);
     const double of_peak = peak(plan->in_pairs, threads);
-    if (of_peak == 0) return; // bf16 on ARM
+    if (of_peak == 0) return; // there is no peak for bf16 on ARM
     state.counters["peak"] = of_peak;
     state.counters["products"] = 2 * data.products / of_peak; // seconds
     state.counters["share"] =
@@ -171,7 +170,7 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
 constexpr std::pair<const char*, data_type> types[] = {{"f32", data_type::f32},
                                                        {"bf16", data_type::bf16}};
 
-// Adds the case for 1, 2, 4 ... threads, and for all.
+// Adds the case for 1, 2, 4 ... threads, and for all threads.
 void add_whole(const std::string& name, const shape& sizes) {
     const int most = available_threads();
     for (int threads = 1; threads < 2 * most; threads *= 2)

@@ -1,6 +1,7 @@
-// Bytes per second of every kernel in the list, on every instruction set of this machine, from L1
-// to memory: bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
-// The number after a kernel's name is the total size of its operands in bytes.
+// Measures the bytes per second of every Select and packing kernel on every instruction set of this
+// machine, the Select kernels in L1, L2, L3 and memory. The number after a Select kernel's name is
+// the size of its operands in bytes:
+// bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
 
 #include "kernel/kernel_table.hpp"
 
@@ -13,7 +14,8 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr std::int64_t sizes_bytes[] = {36 << 10, 400 << 10, 4 << 20, 256 << 20}; // L1 to memory
+// The sizes fit L1, L2, L3 and memory.
+constexpr std::int64_t sizes_bytes[] = {36 << 10, 400 << 10, 4 << 20, 256 << 20};
 
 struct operands {
     explicit operands(std::int64_t bytes)
@@ -57,7 +59,8 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
     state.SetBytesProcessed(state.iterations() * n * moved);
 }
 
-// 64 groups of 64 items; items are two cache lines apart (for transpose, rows of a matrix).
+// Packs 64 groups of 64 items. Items are two cache lines apart; for transpose, items are rows of a
+// matrix.
 void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     constexpr std::int64_t items = 64, groups = 64;
     const std::int64_t unit = kernel.key.unit_bytes;

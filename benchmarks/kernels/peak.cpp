@@ -1,4 +1,4 @@
-// Compiled once for each instruction set by Highway.
+// Highway compiles this file once for each instruction set.
 
 #include "kernels/peak.hpp"
 
@@ -20,11 +20,12 @@
 #define MASKWISE_PEAK_LOOP
 namespace maskwise::bench {
 
-// Runs `steps` steps of multiply-adds and returns their number. Null if the target has none of this
-// kind.
+// Runs `steps` steps and returns the number of multiply-adds. The pointer is null if the target
+// does not have this kind of multiply-add.
 using peak_loop = std::int64_t (*)(std::int64_t steps);
 struct peak_loops {
-    peak_loop singles, pairs;
+    peak_loop singles; // multiply-adds of f32
+    peak_loop pairs;   // dot products of pairs of bf16
 };
 
 } // namespace maskwise::bench
@@ -56,8 +57,8 @@ MASKWISE_PEAK_ATTR HWY_INLINE void add_product(hn::Vec<tag> factor, hn::Vec<tag>
     sum = hn::MulAdd(factor, factor, sum);
 }
 
-// More sums than the latency of an addition needs, fewer than there are registers. With zeros the
-// sums stay normal numbers.
+// 12 independent sums hide the latency of a multiply-add, and fit the registers. The factors are
+// zeros, so the sums are never denormal.
 template <bool Pairs>
 MASKWISE_PEAK_ATTR std::int64_t run_loop(std::int64_t steps) {
     const tag d;
@@ -66,7 +67,7 @@ MASKWISE_PEAK_ATTR std::int64_t run_loop(std::int64_t steps) {
     each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)       \
         each(11)
 #define MASKWISE_SUM(n)                                                                            \
-    __asm__ volatile("" : "+m"(zero)); /* or all sums would be one to the compiler */              \
+    __asm__ volatile("" : "+m"(zero)); /* else the compiler merges equal sums */                   \
     auto s##n = zero;
     MASKWISE_PEAK_SUMS(MASKWISE_SUM)
 #undef MASKWISE_SUM
@@ -99,7 +100,7 @@ namespace maskwise::bench {
 namespace {
 
 #if HWY_ARCH_X86
-// Four sums, because the latency of a product exceeds its throughput. Tiles are zeros.
+// Four independent sums hide the latency of a product. Tiles are zeros.
 std::int64_t run_tiles(std::int64_t steps) {
     const attention_kernels& kernels = kernel_table_for(isa::amx).attention;
     kernels.begin_products();
@@ -137,7 +138,7 @@ double measured_peak(isa target, bool in_pairs, int threads) {
     const peak_loops loops = loops_of(target);
     const peak_loop loop = in_pairs ? loops.pairs : loops.singles;
     if (loop == nullptr || (in_pairs && !has_bf16_products(native_cpu()))) return 0;
-    constexpr std::int64_t steps = 2'000'000; // some 5 ms
+    constexpr std::int64_t steps = 2'000'000; // a few milliseconds
     const auto run = [&](double& rate) {
         using clock = std::chrono::steady_clock;
         for (int attempt = 0; attempt < 20; ++attempt) {

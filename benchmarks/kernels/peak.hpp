@@ -4,9 +4,10 @@
 
 namespace maskwise::bench {
 
-// Operations per second of multiply-adds (two operations each) on `threads` threads at once, from
-// registers: vectors of f32, or with `in_pairs` dot products of bf16 or tiles. The best of several
-// tries. 0 if the instruction set does not have them.
+// Operations per second on `threads` threads at once, without memory accesses; a multiply-add
+// counts as two operations. Measures f32 vectors; with `in_pairs`, bf16 dot products or AMX tiles.
+// Returns the sum of each thread's best attempt, 0 if the instruction set or the CPU does not have
+// these products.
 double measured_peak(isa target, bool in_pairs, int threads);
 
 } // namespace maskwise::bench

@@ -1,4 +1,4 @@
-// Compiled once for each vector extension by Highway, which picks the widest at run time.
+// Highway compiles this file once for each instruction set and picks the best set at run time.
 
 #include "limit/limit_kernel.hpp"
 
@@ -17,8 +17,9 @@ namespace maskwise::bench {
 
 constexpr std::int64_t line_bytes = 64;
 
-// One thread's share, in cache lines: `read` lines in each stream of the variant, which are
-// `place_bytes` apart, evenly over `written` lines, in pieces of `piece` written lines.
+// One thread's share, in cache lines. The thread reads `read` lines at each of `places` places,
+// which are `place_bytes` apart. It writes `written` lines, in pieces of `piece` lines. The reads
+// are distributed evenly over the pieces.
 struct share {
     const std::byte* from;
     std::byte* to;
@@ -30,7 +31,7 @@ struct share {
     int places;
 
     // Lines read before the piece that begins at the written `line`. A multiplication and a shift,
-    // because in this inner loop a division would take longer than a piece.
+    // because a division would take longer than a piece.
     std::int64_t read_before(std::int64_t line) const {
         return line >= written ? read : (line * per_line) >> fraction_bits;
     }
@@ -49,7 +50,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using tag = hn::ScalableTag<std::uint64_t>;
 using vector = hn::Vec<tag>;
 
-// Written values depend on the lines read, so no read can be skipped and lines keep mixed bits.
+// Written values depend on the lines read, so the compiler removes no read.
 HWY_INLINE vector read_line(const std::byte* line, vector sum) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(line);
     for (std::size_t i = 0; i < line_bytes / 8; i += hn::Lanes(tag()))
@@ -60,7 +61,7 @@ HWY_INLINE vector read_line(const std::byte* line, vector sum) {
 template <bool Ahead>
 HWY_INLINE vector read_lines(const share& s, const std::byte* from, std::int64_t lines,
                              vector sum) {
-    vector other = hn::Zero(tag()); // two chains, to read two lines at once
+    vector other = hn::Zero(tag()); // a second dependency chain: two lines are read at once
     const std::byte* const end = from + lines * line_bytes;
     for (; from + 2 * line_bytes <= end; from += 2 * line_bytes) {
         if constexpr (Ahead) {
@@ -82,7 +83,8 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
         Stream ? hn::Stream(value, tag(), words) : hn::Store(value, tag(), words);
 }
 
-// Without reads, it must not write zeros: limit_pass explains why.
+// `sum` does not begin with zero, because the lines written are `sum` if nothing is read, and zeros
+// are faster (limit_pass).
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
     vector sum = hn::Set(tag(), 0x3f8000013f800001);
@@ -140,7 +142,7 @@ void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t
     HWY_DYNAMIC_DISPATCH(move)(s, variant.stream);
 }
 
-// A part that writes nothing would not read its lines.
+// A part without a written line would read nothing, so there are at most as many parts as lines.
 template <typename Partitioner>
 void run_parts(const limit_pass& pass, const limit_variant& variant, std::int64_t most,
                const Partitioner& partitioner) {
@@ -163,8 +165,8 @@ void run_blocks(const limit_pass& pass, const limit_variant& variant, int thread
         tbb::simple_partitioner());
 }
 
-// Variants that were the best for some mix of reads and writes in some cache, each with ordinary
-// and with streaming stores. More threads are not always faster, because their reads and writes
+// Each of these variants was the best for some mix of reads and writes in some cache, with ordinary
+// or with streaming stores. More threads are not always faster, because their reads and writes
 // compete for the memory's banks.
 using enum limit_sharing;
 constexpr std::array forms{
@@ -174,7 +176,7 @@ constexpr std::array forms{
     limit_variant{one_thread, false, 256, 0, 2},
     limit_variant{one_thread, false, 512, 0, 3},
     limit_variant{one_thread, false, 1024, 1024, 1},
-    limit_variant{one_thread, false, 1024, 1024, 3}, // one_thread ends here
+    limit_variant{one_thread, false, 1024, 1024, 3}, // the last of forms_of_one_thread
     limit_variant{parts, false, 256, 0, 1},
     limit_variant{parts, false, 1024, 0, 1},
     limit_variant{parts, false, 4096, 0, 1},

@@ -1,6 +1,6 @@
 // bench_limit: measures the fastest way to move the bytes of a case.
 //   {"do": "hello"}              version, threads, and the name and threads of each way
-//   {"do": "bind", "read", "written"}  the bytes that must move
+//   {"do": "bind", "read", "written"}  sets the bytes that must move
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
 //          the samples of each requested way, pass by pass
 
@@ -42,7 +42,7 @@ private:
         return {{"read", read}, {"written", written}};
     }
 
-    // Memory that holds random values; zeros would be written faster than a case's values.
+    // Random values, because zeros would be written faster than a case's values.
     const std::byte* take_source(std::int64_t bytes) {
         std::byte* const from = from_.take(bytes);
         auto* const words = reinterpret_cast<std::uint64_t*>(from);
@@ -52,12 +52,12 @@ private:
         return from;
     }
 
-    // A pass runs all ways, so that a slow phase of the memory affects all of them. Every other
-    // pass runs backwards.
+    // A pass runs all requested ways, so that a slow phase of the memory affects all of these ways.
+    // Every second pass runs backwards.
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());
-        bool awake = false; // the other threads
+        bool awake = false; // whether the latest way used all threads
         for (int pass = 0; pass < request.at("passes"); ++pass)
             for (std::size_t step = 0; step < ways.size(); ++step) {
                 const std::size_t i = pass % 2 == 0 ? step : ways.size() - 1 - step;
@@ -77,7 +77,7 @@ private:
     int threads_ = processor_count();
     std::span<const limit_variant> ways_ = limit_variants(threads_);
     arena from_, to_;
-    std::int64_t filled_ = 0; // bytes of from_ that hold values
+    std::int64_t filled_ = 0; // bytes of from_ with random values
     limit_pass pass_{};
 };
 

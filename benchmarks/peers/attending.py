@@ -6,13 +6,14 @@ from typing import Any
 
 REASON = 200  # characters of a library's message
 
-# A call that runs attention, and a function that returns its answer in the shape of the query.
+# A call that runs attention, and a function that converts the call's result to a NumPy array in the
+# shape of the query.
 Form = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 class Attending:
-    """`ways` returns, per form, a function that prepares the case. `load` runs each form once and
-    writes its answer into the case's folder."""
+    """`ways` returns a function for each form, which prepares the case. `load` runs each form once
+    and writes the form's answer into the case's folder. A form that raises is refused."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 
@@ -24,12 +25,12 @@ class Attending:
 
     def load(self, case: dict[str, Any]) -> dict[str, Any]:
         self.forms, answers, refused = {}, {}, {}
-        self.operands = self.problem(case)  # libraries keep addresses, not references
+        self.operands = self.problem(case)  # libraries store addresses, not references
         for form, prepare in self.ways(self.operands).items():
             try:
                 call, read = prepare()
                 answer = read(call())
-            except Exception as error:  # of any class of the library
+            except Exception as error:  # a library may raise any class
                 refused[form] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:REASON]
                 continue
             answers[form] = f"{type(self).__module__}-{len(answers)}"

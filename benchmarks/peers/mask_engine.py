@@ -1,4 +1,4 @@
-"""maskwise.attention: with rules, with the mask as an array, and with a prepared mask."""
+"""Runs maskwise.attention with rules, with the mask as an array, and with a prepared mask."""
 
 import os
 from collections.abc import Callable
@@ -39,7 +39,8 @@ def rules_of(problem: Problem) -> Mask | None:
 def forms(
     problem: Problem, attend: Any, read: Any, array: Any = lambda mask: mask
 ) -> dict[str, Callable[[], Form]]:
-    """`array` converts a NumPy array to an argument of `attend`."""
+    """The forms by name. `read` converts a result to NumPy. `array` converts a NumPy mask to an
+    argument of `attend`."""
 
     def form(make: Callable[[], Any]) -> Callable[[], Form]:
         return lambda: (partial(attend, make()), read)

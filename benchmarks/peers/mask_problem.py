@@ -1,5 +1,5 @@
-"""Attention under typical masks of models, each as Maskwise's rules, as an array, and as a function
-for FlexAttention."""
+"""Attention with typical masks of models. Each mask is available as Maskwise's rules, as an array,
+and as a function for FlexAttention."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 from attending import Attending
 
-Keeps = Callable[[Any, Any, Any], Any]  # sequence, row, key: NumPy arrays, or torch's
+Keeps = Callable[[Any, Any, Any], Any]  # of sequence, row and key, as NumPy or torch arrays
 
 
 @dataclass
 class Problem:
-    """The rules are keywords of benchmarks/peers/mask_engine.py. `to_array` converts a list of
-    numbers to an array of the caller's library."""
+    """`rules` maps names of maskwise.Mask's methods to arguments. `keeps` returns the mask as a
+    function. Its argument converts a list of numbers to an array of the caller's library."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
-    keys: int = 0  # 0: as many as rows
-    key_heads: int = 0  # 0: as many as heads
+    keys: int = 0  # 0: the number of rows
+    key_heads: int = 0  # 0: the number of heads
     rules: dict[str, Any] = field(default_factory=dict)
-    keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: all
-    bias: Callable[[int, Any, Any], Any] | None = None  # heads, row, key
-    is_causal: bool = False  # the only mask is causal
-    dtypes: tuple[str, ...] = ("f32", "bf16")  # timed runs
+    keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: no key is masked
+    bias: Callable[[int, Any, Any], Any] | None = None  # of heads, row and key
+    is_causal: bool = False  # whether the mask is only causal
+    dtypes: tuple[str, ...] = ("f32", "bf16")  # types to measure
     dtype: str = "f32"
 
     @property
@@ -42,7 +42,7 @@ class Problem:
 
     @cached_property
     def kept(self) -> Any:
-        """(batch or 1, 1, rows, keys), boolean."""
+        """The mask as a boolean array (batch or 1, 1, rows, keys); None if no key is masked."""
         if self.keeps is None:
             return None
         batch = self.shape[0]
@@ -54,7 +54,7 @@ class Problem:
 
     @cached_property
     def added(self) -> Any:
-        """(1, heads, rows, keys) or (1, 1, rows, keys), f32."""
+        """The bias as an f32 array (1, heads or 1, rows, keys); None if there is no bias."""
         if self.bias is None:
             return None
         row, key = np.indices((self.shape[2], self.key_shape[2]), sparse=True)
@@ -98,8 +98,8 @@ def causal(_: Any) -> Keeps:
 
 
 def tiles_of(percent: float) -> list[list[bool]]:
-    """The 64 x 64 tiles of 2048 rows and keys that are kept: the same number in each row of
-    tiles."""
+    """Which 64 x 64 tiles of 2048 rows and keys are unmasked. Each row of tiles has the same number
+    of unmasked tiles."""
     count, random = 2048 // 64, np.random.default_rng(2048)
     kept = np.zeros((count, count), bool)
     for row in kept:

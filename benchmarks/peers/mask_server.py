@@ -1,5 +1,5 @@
-"""The attention of CPU servers: vLLM's on its cache, filled beforehand, and AMD's zentorch. Both
-are operators of PyTorch; vllm and zentorch themselves are not imported."""
+"""Runs attention as CPU servers do: by vLLM, which reads a cache that is filled before the timed
+call, and by AMD's zentorch. PyTorch loads the operators of both without importing the packages."""
 
 import sysconfig
 from collections.abc import Callable
@@ -39,7 +39,8 @@ class Peer(mask_problem.Peer):
 
 
 def zentorch(problem: Problem, operands: list[torch.Tensor]) -> Form:
-    """Requires as many key heads as heads, and adds its mask."""
+    """zentorch requires as many key heads as query heads, and takes only additive masks. A causal
+    mask is passed as the flag `is_causal`."""
     query, *rest = operands
     key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in rest)
     mask = tensor(problem.kept if problem.bias is None else problem.added, query.dtype)
@@ -53,35 +54,36 @@ def zentorch(problem: Problem, operands: list[torch.Tensor]) -> Form:
 
 @dataclass
 class Sequences:
-    """Packed tokens of all sequences. The rows are the last ones of their keys; if causal, a row
-    attends up to its position."""
+    """Packed tokens of all sequences. A sequence's rows are aligned to the end of its keys."""
 
     rows: list[int]
-    keys: list[int]  # in the cache
-    lengths: list[int]  # timed runs
+    keys: list[int]  # keys in the cache
+    lengths: list[int]  # keys that the timed call reads; at most `keys`
     is_causal: bool = False
-    window: int = -1  # keys before a row, including its own; not causal: as many after it
+    # A row sees `window` keys that end with the row's own key. If not causal, the row also sees the
+    # next `window - 1` keys. -1: no window.
+    window: int = -1
 
 
 def sequences_of(problem: Problem) -> Sequences | None:
-    """None: vLLM does not support this mask."""
+    """None if vLLM does not support the mask."""
     batch, rows, keys = problem.shape[0], problem.shape[2], problem.key_shape[2]
-    every = Sequences([rows] * batch, [keys] * batch, [keys] * batch)
+    sequences = Sequences([rows] * batch, [keys] * batch, [keys] * batch)
     if problem.bias is not None or (problem.keeps is not None and len(problem.rules) != 1):
         return None
     for rule, numbers in problem.rules.items():
         if rule in ("causal", "sliding"):
-            every.is_causal, every.window = True, numbers.get("size", -1)
+            sequences.is_causal, sequences.window = True, numbers.get("size", -1)
         elif rule == "window":
-            every.window = numbers["left"] + 1
+            sequences.window = numbers["left"] + 1
         elif rule == "lengths":
-            every.lengths = torch.tensor(numbers["lengths"]).expand(batch).tolist()
+            sequences.lengths = torch.tensor(numbers["lengths"]).expand(batch).tolist()
         elif rule == "documents":
-            every.rows = torch.tensor(numbers["row_ids"]).bincount().tolist()
-            every.keys = every.lengths = every.rows
+            sequences.rows = torch.tensor(numbers["row_ids"]).bincount().tolist()
+            sequences.keys = sequences.lengths = sequences.rows
         else:
             return None
-    return every
+    return sequences
 
 
 def vllm(problem: Problem, operands: list[torch.Tensor], sequences: Sequences) -> Form:

@@ -1,4 +1,4 @@
-"""PyTorch: scaled_dot_product_attention, and FlexAttention compiled with a block mask."""
+"""Runs PyTorch's scaled_dot_product_attention, and FlexAttention compiled with a block mask."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,8 +44,8 @@ def tensor(mask: Any, kind: Any) -> Any:
 
 
 def flex(problem: Problem, operands: list[Any]) -> Callable[[], Any]:
-    """Compiles for this problem in a fresh state. After eight others, torch would not compile
-    it."""
+    """Compiles for this problem in a fresh state, because torch stops compiling after eight
+    problems."""
     torch._dynamo.reset()
     rows, keys = problem.shape[2], problem.key_shape[2]
     block_mask, score_mod = None, None

@@ -1,4 +1,4 @@
-"""A case's data as NumPy arrays, the same bytes for every peer."""
+"""A case's data as NumPy arrays. Every peer gets the same bytes."""
 
 import mmap
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class Refused(Exception):
 
 
 def private(count: int, dtype: Any) -> Any:
-    """An array in new pages of this process, like its other buffers."""
+    """An array in new private pages, like the buffers of the C++ programs."""
     bytes_needed = max(count, 1) * np.dtype(dtype).itemsize
     return np.frombuffer(mmap.mmap(-1, bytes_needed), dtype=dtype)[:count]
 
@@ -26,8 +26,8 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """cond, src_0 and src_1 in the case's layouts, and memory for dst. Peers on NumPy arrays pass
-    np.empty as `room`: large arrays get huge pages if the system has them."""
+    """cond, src_0 and src_1 in the case's layouts, and memory for dst. Peers whose users have NumPy
+    arrays pass np.empty as `room`, because NumPy requests huge pages for large arrays."""
 
     def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
         self.case = case
@@ -68,8 +68,8 @@ class Operands:
 
 
 class Selecting:
-    """A peer of Select. `ready` returns a case's operands and the ways to run it. A way either
-    returns an array or has written dst."""
+    """A library that runs Select. `ready` returns a case's operands and the ways to run the case. A
+    way returns its result as an array, or writes dst and returns another value."""
 
     forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
 
@@ -81,7 +81,7 @@ class Selecting:
 
     def load(self, case: dict[str, Any]) -> dict[str, str]:
         try:
-            self.operands, self.forms = self.ready(case)  # keeps the arrays alive
+            self.operands, self.forms = self.ready(case)  # the attribute keeps the arrays alive
         except Refused as reason:
             return {"state": "refused", "reason": str(reason)}
         answers = [form() for form in self.forms.values()]

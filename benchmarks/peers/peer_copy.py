@@ -1,4 +1,5 @@
-"""NumPy's copy of bytes, to compare with the limit's, in the same kind of memory."""
+"""Copies bytes with NumPy, in the same kind of memory as the limit program. If NumPy copies faster,
+the limit is wrong."""
 
 from typing import Any
 

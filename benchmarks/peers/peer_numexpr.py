@@ -1,4 +1,4 @@
-"""numexpr: where(cond, src_0, src_1) into an existing array."""
+"""Runs numexpr's where(cond, src_0, src_1), which writes an existing array."""
 
 from typing import Any
 
@@ -20,5 +20,5 @@ class Peer(Selecting):
         operands = Operands(case, np.empty)
         values = {"cond": operands.cond, "src_0": operands.src_0, "src_1": operands.src_1}
         numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=operands.dst)
-        # Parsed once; later calls run the loop directly.
+        # re_evaluate does not parse again.
         return operands, {"": lambda: numexpr.re_evaluate(local_dict=values)}

@@ -1,4 +1,4 @@
-"""NumPy: where, and two copies into an existing array."""
+"""Runs NumPy's `where`, and two calls of `copyto` into an existing array."""
 
 from typing import Any
 

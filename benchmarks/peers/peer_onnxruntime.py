@@ -1,4 +1,4 @@
-"""ONNX Runtime: a model with one Where; inputs and output are bound to memory once."""
+"""Runs a model with one Where in ONNX Runtime. Inputs and output are bound to memory once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ def options(threads: int) -> Any:
 def bound(
     nodes: list[Any], inputs: Inputs, dst: Any, kind: int, opset: int, options: Any
 ) -> Callable[[], object]:
-    """A call that runs a model of these nodes into dst. It keeps the arrays alive."""
+    """A call that runs a model of these nodes and writes dst. The call keeps the arrays alive."""
     infos = [
         helper.make_tensor_value_info(name, element, array.shape)
         for name, (array, element) in inputs.items()

@@ -1,4 +1,4 @@
-"""OpenVINO: a model with one Select; tensors are set once."""
+"""Runs a model with one Select in OpenVINO. The request's tensors are set once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,8 +21,8 @@ CORE = ov.Core()
 def bound(
     operator: Callable[..., Any], inputs: list[Any], dst: Any, threads: int, **hints: Any
 ) -> Callable[[], object]:
-    """A call that runs one operator on `inputs`, pairs of array and type. dst has the second's
-    type."""
+    """A call that runs one operator on `inputs`, which are pairs of array and type. dst has the
+    second input's type."""
     parameters = [ops.parameter(array.shape, kind) for array, kind in inputs]
     settings = {
         "PERFORMANCE_HINT": "LATENCY",

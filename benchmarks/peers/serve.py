@@ -1,7 +1,8 @@
 """Runs Select or attention by one peer, request by request, with the protocol of bench_client.
 
-A peer is a module peer_<name>.py or attention_<name>.py with a class Peer: `version`, `threads`,
-`load`, which prepares a case and returns its state, and `forms`, its ways to run the case.
+A peer is a module peer_<name>.py or mask_<name>.py with a class Peer. The class has `version`,
+`threads`, `load`, which prepares a case and returns the answer to the request, and `forms`, the
+ways to run the case.
 """
 
 import json
@@ -29,7 +30,7 @@ def calls_of_sample(seconds_of_call: float) -> int:
 
 
 def take_samples(call: Callable[[], object], samples: int, max_seconds: float) -> list[float]:
-    """Seconds per call, by the same rule as the clients in C++."""
+    """Seconds per call, measured like take_samples in common/serve.cpp."""
     begin = time.perf_counter()
     latest = time_calls(call, 1)
     if latest > SLOW_SECONDS:
@@ -61,7 +62,7 @@ def answer(peer: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(module: str) -> None:
-    """Answers the lines of standard input. Output of libraries goes to standard error."""
+    """Answers each line of standard input. Output of libraries goes to standard error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     # Imports only this peer's module, because each peer starts threads.
@@ -69,7 +70,7 @@ def serve(module: str) -> None:
     for line in sys.stdin:
         try:
             reply = answer(peer, json.loads(line))
-        except Exception as error:  # the answer holds the text
+        except Exception as error:  # the answer contains the text
             reply = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply) + "\n")
 

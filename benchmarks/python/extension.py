@@ -1,9 +1,8 @@
-"""Measures models in OpenVINO, accelerated and not, in turns in one process: Select alone, the cost
-of a call on few elements, and attention with typical masks of models. Prints a line for each case
-and for each missed target.
+"""Measures models in OpenVINO: Select alone, the cost of a call on few elements, rows, and
+attention with typical masks of models. The model and its accelerated copy take turns in one
+process. Prints a line for each case and for each missed target.
 
-Started by `scripts/bench openvino`, which builds the package. build/bench/openvino.json keeps
-the times.
+Started by `scripts/bench openvino`, which builds the package. Writes build/bench/openvino.json.
 """
 
 import itertools
@@ -77,7 +76,7 @@ def mask_shape(mask: str, length: int) -> tuple[int, ...]:
 
 
 def bias_of(mask: str, length: int) -> Any:
-    """A bias that is 0 for kept keys."""
+    """A bias of 0 for unmasked keys, -infinity for masked keys."""
     rows, keys = np.arange(length)[:, None], np.arange(length)
     kept = {
         "a mask that keeps all": rows >= 0,
@@ -90,8 +89,8 @@ def bias_of(mask: str, length: int) -> Any:
 
 
 def attention_model(heads: int, length: int, depth: int, mask: str) -> ov.Model:
-    """ScaledDotProductAttention between the Transposes of a layer. The mask is a bias, as in
-    exported models."""
+    """ScaledDotProductAttention between the Transposes of a layer. A mask is a bias, as in exported
+    models."""
     inputs = [ops.parameter([1, length, heads, depth], ov.Type.f32, name=name) for name in "qkv"]
     turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     if mask != "no mask":
@@ -104,7 +103,7 @@ def attention_model(heads: int, length: int, depth: int, mask: str) -> ov.Model:
 
 def attention_case(heads: int, length: int, depth: int, mask: str, hint: str) -> Named:
     name = f"attention {heads}x{length}x{depth}, {mask}"
-    is_claimed = length > 64  # docs/openvino.md; tests compare what accelerate takes
+    is_claimed = length > 64  # only heads of at least 9216 scores: docs/openvino.md
     least = LEAST if is_claimed else 0.0
     if (heads, length, depth, hint) == (12, 1024, 64, "f32"):
         least = LEAST_OF_ATTENTION.get(mask, LEAST)
@@ -135,7 +134,7 @@ def attentions() -> Iterator[Named]:
 
 
 def bound(model: ov.Model, inputs: Inputs, hint: str) -> tuple[Callable[[], object], Any]:
-    """A call of the request that allocates no Python objects, and its answer."""
+    """A call that runs the model without allocating outputs, and the model's answer."""
     settings = {**SETTINGS, "INFERENCE_PRECISION_HINT": hint}
     compiled = ov.Core().compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()

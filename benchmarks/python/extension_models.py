@@ -2,7 +2,7 @@
 Maskwise take turns in one process. Prints a line for each model, batch and length.
 
 Started by `scripts/bench openvino --models`, which builds the package and exports the models.
-build/bench/openvino_models.json keeps the times.
+Writes build/bench/openvino_models.json.
 """
 
 import sys
@@ -21,15 +21,16 @@ from turns import Measured, medians, ratio_of, run_suite, seconds_a_call
 
 LEAST = 0.98
 WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1, 4096): 2.0}
-LONGEST = {"distilbert": 512, "modernbert": 4096}  # else 1024
+LONGEST = {"distilbert": 512, "modernbert": 4096}  # most words; 1024 for other models
 SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
-SECONDS = 6.0  # approximate seconds per case
+SECONDS = 6.0  # approximate time per case
 HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
 Inputs = dict[str, Any]
 
 
 def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
-    """Tokens; a batch is padded on the right, to at most twice the shortest length."""
+    """Random inputs. A batch is padded on the right; its shortest sequence has half of the
+    words."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in model.inputs:
@@ -48,7 +49,8 @@ def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
 
 
 def kept_words(inputs: Inputs, answer: Any) -> Any:
-    """Answers for padding are ignored. T5's mask is the mask of its decoder's input."""
+    """The answers for unmasked words. All answers of T5's decoder count, because its attention_mask
+    masks the encoder's words."""
     mask = inputs.get("attention_mask")
     is_of_answer = mask is not None and "decoder_input_ids" not in inputs
     return answer[mask.astype(bool)] if is_of_answer else answer

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import maskwise
-import maskwise.transformers  # registers itself
+import maskwise.transformers  # registers "maskwise"
 import torch
 import transformers
 from models_of_words import MODELS, make
-from table import begin_suite, keep, shown
+from table import begin_suite, save_table, shown
 from torch.nn.functional import scaled_dot_product_attention
 from worker import ROOT
 
@@ -25,17 +25,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # maximum seconds per case
+TURNS, SECONDS = 7, 60.0  # starts no turn after these seconds, except the first 3 turns
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
 WORDS = (1024, 4096)
-ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # relative to the largest gradient
+ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # largest result of distance()
 HEAD = ["case", "shape", "type", "SDPA, ms", "Maskwise", "times as fast", "apart"]
 Step = Callable[[], list[torch.Tensor]]
 
 
 def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
-    """Gradients by query, key and value: by SDPA's fastest form, and by Maskwise's rules."""
+    """Two steps that compute the gradients of query, key and value. The first runs SDPA in its
+    fastest form, the second runs Maskwise with rules."""
     dtype = getattr(torch, kind)
     tensors = [torch.from_numpy(one).to(dtype).requires_grad_() for one in problem.operands()]
     seed = torch.from_numpy(problem.operands()[0]).to(dtype)
@@ -112,7 +113,7 @@ def main() -> int:
     table = shown(HEAD, rows(only))
     versions = f"Maskwise {maskwise.__version__}, PyTorch {torch.__version__}"
     if not only:
-        keep(ROOT / "build/bench", "gradients", versions, HEAD, table)
+        save_table(ROOT / "build/bench", "gradients", versions, HEAD, table)
     wrong = [row for row in table if float(row[-1]) > ALLOWED[row[2]]]
     print("\n".join(f"{row[0]} {row[2]}: {row[-1]} apart" for row in wrong))
     return 1 if wrong or not table else 0

@@ -1,5 +1,5 @@
-"""Measures whole models of transformers, with published widths and few layers. Their attention
-implementations take turns in one process on torch's threads.
+"""Measures whole models of transformers, with published widths and few layers. SDPA, eager
+attention and Maskwise take turns in one process on torch's threads.
 
 Started by scripts/bench transformers, which installs and builds everything.
 """
@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import maskwise.transformers  # noqa: F401  # registers itself
+import maskwise.transformers  # noqa: F401  # registers "maskwise"
 import torch
 import transformers
 from models_of_words import MODELS, Model, make
-from table import begin_suite, keep, shown
+from table import begin_suite, save_table, shown
 from worker import ROOT
 
-TURNS, SECONDS = 5, 40.0  # maximum seconds per case
+TURNS, SECONDS = 5, 40.0  # starts no turn of a case after these seconds
 LONGEST_EAGER = 2048  # tokens: eager attention stores the scores of all heads
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
@@ -25,7 +25,7 @@ Run = Callable[[], Any]
 
 
 def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
-    """The forward passes by name. The first one is the reference."""
+    """The forward passes by name. "sdpa" is the reference."""
     dtype = next(module.parameters()).dtype
     plain_inputs = model.inputs(length, dtype)
 
@@ -55,7 +55,8 @@ def timed(run: Run) -> tuple[float, Any]:
 
 
 def measure(model: Model, module: Any, length: int) -> tuple[dict[str, float], float]:
-    """Medians, and the largest difference between Maskwise and SDPA at unmasked tokens."""
+    """Median milliseconds by form, and the largest difference between Maskwise's and SDPA's results
+    at unmasked tokens."""
     forms = forms_of(model, module, length)
     answers = {name: model.words(run(), length, name) for name, run in forms.items()}
     apart = (answers["sdpa"] - answers["maskwise"]).abs().max().item()
@@ -105,7 +106,7 @@ def main() -> int:
         table = shown(HEAD, rows(only))
     if not only:
         versions = f"transformers {transformers.__version__}, PyTorch {torch.__version__}"
-        keep(ROOT / "build/bench", "transformers", versions, HEAD, table)
+        save_table(ROOT / "build/bench", "transformers", versions, HEAD, table)
     return 0 if table else 1
 
 

@@ -1,9 +1,9 @@
 """Measures published language models, exported by both of PyTorch's exporters, in ONNX Runtime.
 Runs with and without Maskwise take turns in one process. Prints a line for each model.
 
-ONNX Runtime's profiler measures the share of Where and Softmax in the time without Maskwise.
-Started by `scripts/bench onnxruntime --models`, which builds the package and exports
-the models. build/bench/onnxruntime_models.json keeps the times.
+ONNX Runtime's profiler measures the shares of Where and Softmax in the time without Maskwise.
+Started by `scripts/bench onnxruntime --models`, which builds the package and exports the models.
+Writes build/bench/onnxruntime_models.json.
 """
 
 import json
@@ -31,7 +31,7 @@ HEAD += [f"{kind} before" for kind in SHARES]
 
 
 def made_up(session: Any) -> Inputs:
-    """Tokens, and a mask with padding at the end."""
+    """Random inputs, and a mask whose last tenth is padding."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in session.get_inputs():
@@ -47,7 +47,8 @@ def made_up(session: Any) -> Inputs:
 
 
 def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
-    """The time of all nodes, by kind, excluding the first run, which allocates memory."""
+    """The shares of each kind of SHARES in the time of all nodes. The first run does not count,
+    because it allocates memory."""
     with tempfile.TemporaryDirectory() as folder:
         profiled = options()
         profiled.enable_profiling = True
@@ -57,9 +58,9 @@ def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
             session.run(["logits"], inputs)
         events = json.loads(Path(session.end_profiling()).read_text())
     runs = [event for event in events if event["name"].endswith("_kernel_time")]
-    kept = runs[len(runs) // 3 :]
+    later_runs = runs[len(runs) // 3 :]
     spent: Counter[str] = Counter()
-    for event in kept:
+    for event in later_runs:
         spent[event["args"]["op_name"]] += event["dur"]
     return {kind: spent[kind] / spent.total() for kind in SHARES}
 

@@ -1,4 +1,4 @@
-"""The models of scripts/bench transformers: their configurations and inputs."""
+"""Configurations and inputs of the models of scripts/bench transformers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +18,9 @@ class Model:
     batch: int = 1
     config: Given = field(default_factory=dict)
     kind: Any = AutoModel
-    padding: str = ""  # right: half of the last sequence; random: a length per sequence
-    attention: str = "maskwise"  # the measured attention of Maskwise
-    compiles: bool = False  # measure both under torch.compile, which takes a minute per shape
+    padding: str = ""  # "right" masks up to half of a sequence, "random" a random end of each
+    attention: str = "maskwise"  # or "maskwise_flash"
+    compiles: bool = False  # measures SDPA and Maskwise under torch.compile; takes minutes
 
     def mask(self, length: int) -> torch.Tensor:
         mask = torch.ones(self.batch, length, dtype=torch.long)
@@ -50,7 +50,7 @@ class Model:
         return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
-        """Maskwise's inputs. "maskwise_flash" gets the batch as packed documents."""
+        """The inputs for Maskwise. For "maskwise_flash", the batch is packed without padding."""
         inputs = self.inputs(length, dtype)
         if self.attention != "maskwise_flash":
             return inputs
@@ -65,7 +65,7 @@ class Model:
         return packed
 
     def words(self, answer: Any, length: int, form: str) -> torch.Tensor:
-        """The results to compare: unmasked tokens, in one order."""
+        """The results of unmasked tokens, in the same order for every form."""
         states = answer if torch.is_tensor(answer) else answer[0]
         if not self.padding:
             return states.float()
@@ -121,7 +121,7 @@ WHISPER |= {"decoder_ffn_dim": 2048, "encoder_layers": 1, "encoder_attention_hea
 WHISPER |= {"vocab_size": 1000, "decoder_start_token_id": 1}
 MODERN: Given = {"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192}
 
-# With few layers; the vocabulary costs nothing here.
+# Published models with fewer layers, and with a small vocabulary, which needs less memory.
 MODELS = (
     Model(
         "ModernBERT-base, 6 layers",

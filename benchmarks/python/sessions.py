@@ -1,10 +1,10 @@
 """Measures models in ONNX Runtime. Runs with and without Maskwise's provider take turns in one
-process. The models are: Where alone on the shapes of suite select; scale, mask and Softmax; blocks
-of attention as PyTorch's exporters write them; single operators of attention. Prints a line for
+process. The models are: Where alone, small and on large shapes of suite select; scale, mask and
+Softmax; attention as PyTorch's exporters write it; single operators of attention. Prints a line for
 each case and for each missed target.
 
-Started by `scripts/bench onnxruntime`, which builds the package. build/bench/onnxruntime.json
-keeps the times.
+Started by `scripts/bench onnxruntime`, which builds the package. Writes
+build/bench/onnxruntime.json.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from turns import Measured, compare, run_suite
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
-MOST_SLOWER = 0.5e-6  # seconds per call of a small model
+MOST_SLOWER = 0.5e-6  # seconds that a call of a small model may take longer
 Inputs = dict[str, Any]
 
 
@@ -36,8 +36,8 @@ class Model:
     dtype: str
     nodes: list[Any]
     inputs: Inputs
-    least: float = 0.0  # least ratio to the time without Maskwise, if there is a target
-    most_slower: float = math.inf  # seconds
+    least: float = 0.0  # required speed relative to ONNX Runtime alone; 0: no target
+    most_slower: float = math.inf  # seconds that a call may take longer
     opset: int = 17
 
 
@@ -110,8 +110,8 @@ def attention_inputs(rows: int) -> Inputs:
 
 
 def sdpa_model(rows: int) -> Model:
-    """scaled_dot_product_attention with a boolean mask: exported, the mask is converted to
-    numbers and added.
+    """scaled_dot_product_attention with a boolean mask. The exporter converts the mask to numbers,
+    which are added.
     """
     nodes = [
         constant("root", 64**-0.25),
@@ -163,7 +163,7 @@ def bytes_of(model: Model) -> bytes:
 
 
 def options() -> Any:
-    """One thread per processor. None spins, because it would slow the other session."""
+    """One thread per processor. Threads do not spin, because spinning slows the other session."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -172,7 +172,8 @@ def options() -> Any:
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
-    """A call of the session that allocates no Python objects, and its answer."""
+    """A call that runs the session without allocating outputs. Also the session's answer, and the
+    objects that the call needs alive."""
     (answer,) = session.run(None, inputs)
     binding = session.io_binding()
     for name, array in inputs.items():
@@ -188,8 +189,8 @@ def measure(model: Model) -> Measured:
         ort.InferenceSession(content, options(), providers=["CPUExecutionProvider"]),
         maskwise.onnxruntime.session(content, options()),
     ]
-    calls, kept = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
-    if not np.allclose(kept[0][0], kept[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
+    calls, answers = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
+    if not np.allclose(answers[0][0], answers[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
         raise SystemExit(f"{model.name}: another answer with Maskwise")
     return compare(model.name, model.dtype, calls, model.least, model.most_slower)
 

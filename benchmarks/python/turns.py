@@ -33,19 +33,19 @@ def calls_of_sample(call: Call) -> int:
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
     """Seconds per call of each form, turn by turn."""
-    for form in forms:  # without this, the first count would include the warm-up
+    for form in forms:  # warm-up, so that the first calls do not affect the counts
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]
     return [list(map(seconds_a_call, forms, counts)) for _ in range(TURNS)]
 
 
 def medians(turns: list[list[float]]) -> list[float]:
-    """The median of each form."""
+    """The median seconds of each form."""
     return [statistics.median(taken) for taken in zip(*turns, strict=True)]
 
 
 def ratio_of(turns: list[list[float]]) -> float:
-    """The speed of the second form relative to the first: the median of the turns."""
+    """The speed of the second form relative to the first: the median over the turns."""
     return statistics.median(first / second for first, second in turns)
 
 
@@ -56,8 +56,8 @@ def compare(
     least: float = 0.0,
     most_slower: float = math.inf,
 ) -> Measured:
-    """Compares two calls, without and with Maskwise. `least` is the required ratio,
-    `most_slower` is in seconds.
+    """Compares two calls, without and with Maskwise. `least` is the required speed with Maskwise
+    relative to the speed without. `most_slower` is the allowed extra time in seconds.
     """
     turns = in_turns(calls)
     (without, with_it), ratio = medians(turns), ratio_of(turns)
@@ -76,14 +76,14 @@ def run_suite(
     cases: Iterable[tuple[str, Callable[[], Measured]]],
     head: list[str] = HEAD,
 ) -> int:
-    """Prints a row per case, and a line per missed target. build/bench/SUITE.json keeps the rows.
-    Returns the program's exit status."""
+    """Prints a row per case, and a line per missed target. Without --only, writes the rows to
+    build/bench/SUITE.json. Returns the program's exit status."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}")
     parser.add_argument(
-        "--only", default="", help="cases with this in their name (nothing is kept)"
+        "--only", default="", help="measure cases whose name contains this; write no table"
     )
     parser.add_argument(
-        "--no-targets", action="store_true", help="exit with 0 even if one is missed"
+        "--no-targets", action="store_true", help="exit with 0 even if a target is missed"
     )
     if suite.startswith(("onnxruntime", "openvino")):
         parser.add_argument("--models", action="store_true", help="measure language models")
@@ -99,8 +99,8 @@ def run_suite(
                 yield row
 
     head = [cell or library for cell in head]
-    kept = table.shown(head, rows())
+    shown_rows = table.shown(head, rows())
     if not arguments.only:
-        table.keep(FOLDER, suite, f"{library} {version}", head, kept)
+        table.save_table(FOLDER, suite, f"{library} {version}", head, shown_rows)
     print(*missed, sep="\n", end="\n" if missed else "", file=sys.stderr)
     return 0 if arguments.no_targets or not missed else 1

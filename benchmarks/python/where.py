@@ -1,9 +1,9 @@
 """Measures maskwise.where and NumPy in turns in one process. Prints two tables: times of cases, and
-rates by element width. For a new array, NumPy's time is that of numpy.where. For an existing array,
-it is the faster of numpy.where and two copies. NumPy's setting of huge pages stays.
+rates by element width. NumPy's forms are numpy.where and two calls of numpy.copyto. NumPy's default
+for huge pages applies.
 
-Started by `scripts/bench python`, which builds the package. build/bench/python.json keeps the first
-table.
+Started by `scripts/bench python`, which builds the package. Writes the first table to
+build/bench/python.json.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from typing import Any
 import maskwise
 import ml_dtypes
 import numpy as np
-from table import PYTHON_HEAD, keep, markdown, python_row, shown
+from table import PYTHON_HEAD, markdown, python_row, save_table, shown
 from turns import FOLDER, in_turns, medians
 
 MILLION = 1 << 20
@@ -58,8 +58,8 @@ def cases() -> Iterator[Case]:
 
 
 def two_copies(case: Case, out: Any) -> None:
-    """numpy.where into `out`."""
-    is_bool = case.condition.dtype == np.bool_  # copyto supports only this type
+    """Computes the result of numpy.where into `out` by two calls of numpy.copyto."""
+    is_bool = case.condition.dtype == np.bool_  # copyto requires bool
     np.copyto(out, case.y)
     np.copyto(out, case.x, where=case.condition if is_bool else case.condition != 0)
 
@@ -82,7 +82,7 @@ def measure(case: Case) -> list[str]:
 
 
 class Room:
-    """Memory for arrays that all begin at a page; NumPy's allocator does not guarantee that."""
+    """Memory for arrays that begin at pages. NumPy's allocator does not align arrays to pages."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE
@@ -97,7 +97,8 @@ class Room:
 
 
 def bytes_a_second(set_bytes: int) -> dict[str, float]:
-    """One rate per element width. Counts cond, both sources and dst, which have equal shapes."""
+    """Bytes per second for each element width. Counts the bytes of the condition, x, y and out,
+    which have equal shapes."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):
@@ -123,7 +124,7 @@ def import_seconds() -> float:
 
 def main() -> None:
     rows = shown(PYTHON_HEAD, map(measure, cases()))
-    keep(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
+    save_table(FOLDER, "python", f"NumPy {np.__version__}", PYTHON_HEAD, rows)
     sizes = [bytes_a_second(400 << 10), bytes_a_second(256 << 20)]
     rates = [
         [

@@ -1,6 +1,7 @@
-"""Measures attention with and without Maskwise, on oneDNN's cases with a Select and on longer
-sequences (or the harness's cases without ../shared). Also measures the ceiling: the time of
-oneDNN's parts plus the least time to move the bytes of Maskwise's part.
+"""Measures oneDNN's cases of attention with and without Maskwise. In the newest lane, also measures
+longer sequences and the rows without MatMuls. If ../shared/onednn-cases is missing, measures the
+harness's cases and no sequences. Also measures the ceiling: the time of oneDNN's parts plus the
+least time to move the bytes of Maskwise's part.
 
 Started by scripts/bench attention, which installs and builds everything.
 """
@@ -19,28 +20,32 @@ import attention_tables as tables
 from attention_client import NEWEST_LANE, SAMPLES, Client, claim
 from attention_measured import Measured, Samples
 from machine import machine_facts
-from table import keep, shown
+from table import save_table, shown
 from ways import Limit
 from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
 TURNS = 6
-PAIRS = 6  # fresh processes; all are slower than the first by chance in 1 of 128 cases
+# Most pairs of fresh processes. If both libraries are equally fast, the first run and all 6 pairs
+# find Maskwise slower in at most 1 of 128 cases.
+PAIRS = 6
 COPY_SECONDS = 0.02
-CHECKED_ELEMENTS = 16 << 20  # elements of the largest tensor: for more, the oracle takes minutes
+# Most elements of a tensor in a case that is compared. With more, the oracle takes minutes.
+CHECKED_ELEMENTS = 16 << 20
 
 
 class Suite:
     def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder  # for the parts of graphs
+        self.folder = folder  # gets the parts of graphs as files
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
 
     def run(self, case: graphs.GraphCase) -> Measured:
-        """If a client dies or the library lacks an operator, the case still gets a line."""
+        """Measures the case. The result has a state instead of times if the case is too large, the
+        values are wrong, a client dies, or the library does not run the case."""
         measured = Measured(case.name, self.lane)
         if case.needed_bytes > available_bytes():
             measured.state = f"skipped: needs {case.needed_bytes >> 20} MiB"
@@ -73,7 +78,8 @@ class Suite:
             self.measure(measured, contestants, turn)
 
     def check(self, case: graphs.GraphCase) -> str:
-        """Compares Maskwise's values with the harness's oracle. Returns the fault, or nothing."""
+        """Compares Maskwise's values with the harness's oracle. Returns the fault, or "" if there
+        is none or the case is too large to compare."""
         if max(map(graphs.elements, graphs.tensors(case.load()))) > CHECKED_ELEMENTS:
             return ""
         checker = Client("maskwise", self.build, self.lane)
@@ -84,7 +90,7 @@ class Suite:
         return f"wrong: {result['reason']}" if result["state"] == "FAILED" else ""
 
     def load(self, name: str, case: graphs.GraphCase, measured: Measured) -> str:
-        """The reason why the case cannot be timed, or ""."""
+        """Loads the case. Returns the reason why the case cannot be timed, or ""."""
         result = self.clients[name].run(case.file, "P")
         measured.library = result["library"]
         if "perf" not in result:
@@ -92,18 +98,17 @@ class Suite:
         return ""
 
     def measure(self, measured: Measured, contestants: dict[str, Samples], turn: int) -> None:
-        """One turn; every other turn runs backwards. The ceiling's parts are measured right
-        before or after Maskwise, because memory may be twice as fast in one second as in
-        another.
-        """
+        """Measures one turn. Every second turn runs backwards. The ceiling's parts are measured
+        right before or after Maskwise, because memory may be twice as fast in one second as in the
+        next."""
         names = list(contestants)[:: 1 if turn % 2 == 0 else -1]
         measured.add_turn(
             {name: contestants[name]() for name in names if measured.wants(name, turn)}
         )
 
     def measure_again(self, case: graphs.GraphCase, measured: Measured) -> None:
-        """Repeats with new processes, in alternating order, until Maskwise is not slower in one
-        pair: oneDNN's time of a small graph varies twofold between processes."""
+        """Measures up to PAIRS pairs of new processes while the verdict is MISSED. The order
+        alternates. oneDNN's time of a small graph varies twofold between processes."""
         names = ["onednn", "maskwise"]
         while report.verdict(measured) == "MISSED" and len(measured.again) < PAIRS:
             self.end_clients()
@@ -116,7 +121,7 @@ class Suite:
             measured.again.append(pair.times_faster() or 0.0)
 
     def prepare_parts(self, case: graphs.GraphCase, measured: Measured) -> dict[str, Samples]:
-        ids, measured.claim = claim(self.clients["maskwise"].said())
+        ids, measured.claim = claim(self.clients["maskwise"].errors())
         if not ids:
             return {}
         parts = graphs.split(case.load(), ids)
@@ -137,7 +142,7 @@ class Suite:
         self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
-        """Milliseconds of the prepared copy, by the best way."""
+        """Milliseconds of the prepared copy, by the fastest way."""
         self.limit.time_kept(SAMPLES, COPY_SECONDS)
         return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 
@@ -151,10 +156,10 @@ def available_bytes() -> int:
     return int(facts["MemAvailable"].split()[0]) << 10
 
 
-def keep_tables(every: list[Measured]) -> None:
-    text = json.dumps([asdict(measured) for measured in every])
+def save_tables(all_measured: list[Measured]) -> None:
+    text = json.dumps([asdict(measured) for measured in all_measured])
     (RESULTS / "attention-cases.json").write_text(text + "\n")
-    keep(RESULTS, "attention", *tables.attention_table(every))
+    save_table(RESULTS, "attention", *tables.attention_table(all_measured))
 
 
 def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
@@ -167,27 +172,39 @@ def run_lane(arguments: argparse.Namespace, lane: str) -> list[Measured]:
         cases += graphs.middles(folder) + graphs.sequences(arguments.full, folder)
     wanted = arguments.only.split(",") if arguments.only else [case.name for case in cases]
     suite = Suite(arguments, lane, folder)
-    every = []
+    all_measured = []
 
     def rows() -> Iterator[list[str]]:
         for case in cases:
             if case.name in wanted:
-                every.append(suite.run(case))
-                yield report.case_row(every[-1])
+                all_measured.append(suite.run(case))
+                yield report.case_row(all_measured[-1])
 
     print(f"\nlane {lane}", flush=True)
     try:
         shown(report.HEAD, rows())
     finally:
         suite.close()
-    return every
+    return all_measured
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench attention", description=__doc__)
-    parser.add_argument("--lane", dest="lanes", action="append", help="default: 3.13 and 3.7")
-    parser.add_argument("--full", action="store_true", help="sequences of 4096, 32 heads")
-    parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
+    parser.add_argument(
+        "--lane",
+        dest="lanes",
+        action="append",
+        help="oneDNN installation to measure: a version or a prefix; repeat for several (default:"
+        " 3.13 and 3.7)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="also measure sequences of 4096, and all sequences with 32 heads",
+    )
+    parser.add_argument(
+        "--only", default="", help="comma-separated case names (no result tables are written)"
+    )
     parser.add_argument(
         "--no-targets", action="store_true", help="exit with 0 even if a target is missed"
     )
@@ -201,13 +218,13 @@ def main() -> int:
     if not graphs.CASES.is_dir():
         print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, without longer sequences")
     lanes = [run_lane(arguments, lane) for lane in arguments.lanes]
-    every = [measured for lane in lanes for measured in lane]
-    print(f"\n{report.counts(every)}")
-    measured = sum(each.times_faster() is not None for each in every)
-    print(f"{measured} of {len(every)} cases measured, {time.monotonic() - begin:.0f} s")
-    if every and not arguments.only:
-        keep_tables(every)
-    failed = report.failures(every, with_targets=not arguments.no_targets)
+    all_measured = [measured for lane in lanes for measured in lane]
+    print(f"\n{report.counts(all_measured)}")
+    measured = sum(each.times_faster() is not None for each in all_measured)
+    print(f"{measured} of {len(all_measured)} cases measured, {time.monotonic() - begin:.0f} s")
+    if all_measured and not arguments.only:
+        save_tables(all_measured)
+    failed = report.failures(all_measured, with_targets=not arguments.no_targets)
     print("\n".join(failed))
     return 0 if measured and not failed else 1
 

@@ -1,5 +1,5 @@
-"""The processes of the attention suite: the harness's client, and a process with a separate
-environment for each peer.
+"""The processes of the attention suites: the harness's client, and peers. Each peer has a separate
+Python environment.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ NEWEST_LANE = "3.13"
 ANSWER = "maskwise-bench-answer "
 SAMPLES = 60
 TURN_MS = 40.0
-WARM_MS = 10.0  # same threads as the peers (peers/serve.py)
+WARM_MS = 10.0  # as in peers/serve.py
 
 SERVER = ROOT / "benchmarks/peers/serve.py"
-# The environment of each peer; its module is benchmarks/peers/mask_<name>.py.
+# The environment of each peer. The peer's module is benchmarks/peers/mask_<name>.py.
 ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch", "server": ".deps/servers"}
-PACKAGE = ROOT / "build/release/python"  # engine kinds
+PACKAGE = ROOT / "build/release/python"  # maskwise, for the peer `engine`
 
 
 class Client(Worker):
-    """Checks a graph, compiles it once and then measures it repeatedly."""
+    """The harness's client. Checks a graph, or compiles the graph once and measures its calls."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
         is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix may be newer
@@ -41,15 +41,15 @@ class Client(Worker):
         self.log_before = self.log.stat().st_size if self.log.exists() else 0
         return super().start()
 
-    def said(self) -> str:
-        """The process's output on standard error."""
+    def errors(self) -> str:
+        """The process's output on standard error since its start."""
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
     def run(self, file: Path, mode: str) -> dict[str, Any]:
         return self.run_flags(mode, ["--expected-n-partitions=0", f"--case={file}"])
 
     def run_flags(self, mode: str, flags: list[str]) -> dict[str, Any]:
-        """Measures single calls."""
+        """Runs the case that the flags name. Raises RuntimeError if the flags are invalid."""
         before = [f"--mode={mode}", "--fix-times-per-prb=1"]
         answer = self.answer_of("run " + json.dumps([*before, *flags]), ANSWER)
         if "input_error" in answer:
@@ -57,7 +57,7 @@ class Client(Worker):
         return {**answer["result"], "library": answer.get("library", "")}
 
     def time(self) -> list[float]:
-        """Milliseconds per call. The warm-up is not counted, unless calls are slow."""
+        """Milliseconds per call. If calls are slow, returns the samples of the warm-up."""
         warm = self.samples(1000, WARM_MS)
         return warm if min(warm) > SLOW_MS else self.samples(SAMPLES, TURN_MS)
 
@@ -66,10 +66,10 @@ class Client(Worker):
         return taken
 
 
-def claim(said: str) -> tuple[set[int], str]:
-    """The operators that Maskwise runs between oneDNN's, from the verbose lines; none if it runs a
-    whole partition (attention)."""
-    claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", said)
+def claim(lines: str) -> tuple[set[int], str]:
+    """Reads Maskwise's verbose lines. Returns the ids of the operators that Maskwise runs between
+    oneDNN's operators, and the claims. There are no ids if Maskwise runs the whole partition."""
+    claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", lines)
     operators: set[int] = set()
     for text in claims:
         _, _, numbers = text.partition(": operators ")
@@ -83,5 +83,5 @@ class Peer(Worker):
     def __init__(self, name: str, python: Path, kind: str) -> None:
         command = [str(python), "-B", str(SERVER), f"{kind}_{name}"]
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        # oneTBB and OpenMP threads spin for a while after a call.
+        # `rests`, because threads of oneTBB and OpenMP spin for some time after a call.
         super().__init__(f"{kind}-{name}", command, {"PYTHONPATH": path}, rests=True)

@@ -1,5 +1,5 @@
-"""The graphs of the attention suite: files, longer sequences, rows without MatMuls, and parts of
-graphs."""
+"""The graphs of the attention suite: case files, longer sequences, rows without MatMuls, and parts
+of graphs."""
 
 import json
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from typing import Any
 
 from worker import ROOT
 
-CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's files, which may be missing
+CASES = ROOT.parent / "shared/onednn-cases"  # oneDNN's files; the folder may be missing
 OWN_CASES = ROOT / "benchdnn_inputs/mha"
 BYTES = {"f32": 4, "s32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1, "boolean": 1, "s64": 8}
 UNKNOWN = -(1 << 63)
-# Sources of the longer sequences: the file, and its extents of sequence and heads.
+# Sources of the longer sequences: the file, its sequence length, and its number of heads.
 SEQUENCES = {
     "causal": ("sdpa-plain-implicit-causal-mask-fp32-bs1", 384, 16),
     "padding": ("MHA-distill_bert-inf-fp32-bs1", 128, 12),
 }
-ALONE_COPIES = 6  # matrices of scores that oneDNN alone holds at once, at most
+ALONE_COPIES = 6  # most matrices of scores that oneDNN alone stores at the same time
 
 Graph = dict[str, Any]
 
@@ -31,7 +31,7 @@ class GraphCase:
     needed_bytes: int = 0
 
     def load(self) -> Graph:
-        """Fills in the shapes that the file leaves open."""
+        """Reads the graph and fills in unknown shapes."""
         graph: Graph = json.loads(self.file.read_text())
         known: dict[int, list[int]] = {}
         for op in graph["graph"]:
@@ -63,10 +63,9 @@ def elements(tensor: dict[str, Any]) -> int:
 
 
 def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
-    """Strides without gaps, in the order of dimensions of the old strides."""
+    """Strides without gaps, with the dimension order of the old strides."""
     known = len(strides) == len(shape) and UNKNOWN not in strides
-    # If strides do not determine the order, because they are unknown or extents are 1, the last
-    # dimension is innermost.
+    # If strides are unknown or equal, the last dimension is innermost.
     order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
     result, step = [1] * len(shape), 1
     for d in order:
@@ -76,7 +75,7 @@ def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
 
 
 def resized(graph: Graph, extents: dict[int, int]) -> Graph:
-    """The graph with other extents of sequence and heads."""
+    """Replaces sequence lengths and numbers of heads: `extents` maps old to new extents."""
     for tensor in tensors(graph):
         old = tensor["shape"]
         if not any(extent in extents for extent in old):
@@ -87,13 +86,14 @@ def resized(graph: Graph, extents: dict[int, int]) -> Graph:
 
 
 def files() -> list[GraphCase]:
-    """oneDNN's file if it exists, else the harness's."""
+    """oneDNN's case files if the folder CASES exists, else the harness's case files."""
     folder = CASES if CASES.is_dir() else OWN_CASES
     return [GraphCase(path.stem, path) for path in sorted(folder.glob("**/*.json"))]
 
 
 def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
-    """The case without attributes that oneDNN 3.7 lacks. They only affect rows of -inf."""
+    """The case without attributes that oneDNN 3.7 lacks. `mode` affects only rows of -inf,
+    `accumulation_mode` only the precision of sums."""
     graph = json.loads(case.file.read_text())
     for op in graph["graph"]:
         for name in ("mode", "accumulation_mode"):
@@ -102,7 +102,7 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
 
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
-    """Attention over longer sequences, built from oneDNN's files."""
+    """Attention over longer sequences, built from oneDNN's files. Empty without these files."""
     graph_cases: list[GraphCase] = []
     if not CASES.is_dir():
         return graph_cases
@@ -128,7 +128,7 @@ def described(number: int, shape: list[int], dtype: str) -> dict[str, Any]:
 
 
 class Operators:
-    """Builds a graph, operator by operator. Results have the scores' shape by default."""
+    """Builds a graph, operator by operator. By default, results have the shape of the scores."""
 
     def __init__(self, scores: list[int]) -> None:
         self.scores = scores
@@ -175,7 +175,7 @@ def middle(is_causal: bool) -> Graph:
 
 
 def middles(folder: Path) -> list[GraphCase]:
-    """Scale, mask and SoftMax without MatMuls, with a mask from memory and with a causal one."""
+    """Scale, mask and SoftMax without MatMuls, with a mask from memory and with a causal mask."""
     return [
         written(f"middle {kind} 1x12x1024x1024", middle(kind == "causal"), folder)
         for kind in ("mask", "causal")
@@ -200,8 +200,8 @@ class Parts:
 
 
 def split(graph: Graph, own_ids: set[int]) -> Parts:
-    """Cuts out the operators `own_ids`: operators that they depend on come before, the rest
-    after."""
+    """Cuts out the operators `own_ids`. The operators that `own_ids` depend on are `before`, all
+    other operators are `after`."""
     ops = graph["graph"]
     own_ops = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own_ops))
@@ -216,7 +216,7 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
 
 
 def bytes_moved(ops: list[dict[str, Any]], partition_ops: list[dict[str, Any]]) -> int:
-    """Bytes of the inputs and outputs, each counted once."""
+    """Bytes of the partition's inputs and outputs, each counted once."""
     own_ids = {op["id"] for op in partition_ops}
     outside = [op for op in ops if op["id"] not in own_ids]
     used = {tensor["id"] for op in outside for tensor in op["inputs"]}
@@ -228,7 +228,7 @@ def bytes_moved(ops: list[dict[str, Any]], partition_ops: list[dict[str, Any]]) 
 
 
 def cut(graph: Graph, ops: list[dict[str, Any]]) -> Graph:
-    """A graph of these operators. Inputs from the other parts are strided and dense."""
+    """A graph of these operators. Tensors of undefined layout become strided and dense."""
     part: Graph = json.loads(json.dumps({**graph, "graph": ops}))
     for op in part["graph"]:
         for tensor in [*op["inputs"], *op["outputs"]]:

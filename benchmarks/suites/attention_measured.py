@@ -5,17 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import comb
 
-Samples = Callable[[], list[float]]  # measures and returns further samples, milliseconds per call
+Samples = Callable[[], list[float]]  # measures, and returns milliseconds per call
 
 CEILING = ("before", "after", "rows at the limit")
-SLOW_MS = 150.0  # a slower call is measured only twice in all, not in every turn
-ONE_SIDED = 0.025  # probability that an end of an interval is on the wrong side of the median
+SLOW_MS = 150.0  # slower calls are measured in fewer turns: Measured.wants
+ONE_SIDED = 0.025  # probability that the median is below, or above, the interval
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the ratios' median, without assumptions about their
-    distribution: two of the sorted ratios, by the binomial distribution. With fewer than six
-    ratios, the interval covers all of them."""
+    """The 95 % confidence interval of the ratios' median. Its ends are two of the sorted ratios,
+    chosen by the binomial distribution, so the ratios may have any distribution. With fewer than
+    six ratios, the interval covers all ratios, and its confidence is lower."""
     ordered, count, outside = sorted(ratios), len(ratios), 0
     while sum(comb(count, i) for i in range(outside + 1)) / 2**count <= ONE_SIDED:
         outside += 1
@@ -34,7 +34,7 @@ class Measured:
     claim: str = ""  # from Maskwise's verbose line
     samples: dict[str, list[float]] = field(default_factory=dict)
     row_bytes: int = 0
-    shares: list[float] = field(default_factory=list)  # share of the ceiling, turn by turn
+    shares: list[float] = field(default_factory=list)  # ceiling's time / Maskwise's, per turn
     ratios: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per turn
     again: list[float] = field(default_factory=list)  # median ratio of each pair of new processes
 
@@ -48,7 +48,8 @@ class Measured:
             self.shares.append(sum(now.get(name, 0.0) for name in CEILING) / now["maskwise"])
 
     def wants(self, name: str, turn: int) -> bool:
-        """Measures a slow case only twice, unless Maskwise has been slower so far."""
+        """Whether to measure `name` in this turn. Slow calls are measured in two turns. oneDNN and
+        Maskwise are also measured in later turns while Maskwise was slower in all turns so far."""
         known = self.samples.get(name)
         if not known or turn < 2 or min(known) <= SLOW_MS:
             return True

@@ -4,7 +4,7 @@ from collections import Counter
 
 from attention_measured import CEILING, Measured, interval
 
-# Required speed relative to oneDNN alone, in lane 3.13. All other cases: at least 1.
+# Required speed relative to oneDNN alone, in lane 3.13; 1 for all other cases.
 TIMES = {
     "MHA-GPT-inf-fp32-bs1": 4.0,
     "MHA-distill_bert-inf-fp32-bs1": 15.0,
@@ -15,7 +15,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8
-OF_LIMIT = 0.7  # cases "middle": share of the limit, one read and one write
+OF_LIMIT = 0.7  # required share of the limit for cases "middle", which read and write once
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "95 %", "target", "", "ceiling ms"]
 HEAD += ["share", "before", "after", "rows", "what Maskwise runs"]
 
@@ -53,19 +53,19 @@ def verdict(measured: Measured) -> str:
     if times is None:
         return "not measured"
     wanted = wanted_times(measured)
-    # Without a target, Maskwise counts as slower if no ratio within the run's noise and no pair of
-    # fresh processes reaches 1.
+    # Without a target, a case misses only if the upper end of the run's interval and the ratio of
+    # each pair of fresh processes are below 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
 
 
-def counts(every: list[Measured]) -> str:
+def counts(all_measured: list[Measured]) -> str:
     """The counts of verdicts and states."""
-    held = sum(verdict(measured) == "holds" for measured in every)
-    judged = sum(measured.times_faster() is not None for measured in every)
-    states = Counter(measured.state.split(":")[0] for measured in every if measured.state)
+    held = sum(verdict(measured) == "holds" for measured in all_measured)
+    judged = sum(measured.times_faster() is not None for measured in all_measured)
+    states = Counter(measured.state.split(":")[0] for measured in all_measured if measured.state)
     others = "".join(f", {count} {state}" for state, count in states.items())
-    return f"{held} of {judged} hold{others}; {len(every)} cases in all"
+    return f"{held} of {judged} hold{others}; {len(all_measured)} cases in all"
 
 
 def again(measured: Measured) -> str:
@@ -73,10 +73,10 @@ def again(measured: Measured) -> str:
     return f", {ratios} with fresh processes" if ratios else ""
 
 
-def failures(every: list[Measured], with_targets: bool) -> list[str]:
+def failures(all_measured: list[Measured], with_targets: bool) -> list[str]:
     """A line for each wrong result and, if requested, for each missed target."""
     lines = []
-    for measured in every:
+    for measured in all_measured:
         name = f"{measured.case} on {measured.lane}"
         if measured.state.startswith("wrong"):
             lines.append(f"{name}: {measured.state}")

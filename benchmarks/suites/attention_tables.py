@@ -20,8 +20,8 @@ def listed(texts: Iterable[str]) -> str:
     return ", ".join(texts) or "-"
 
 
-def libraries_of(every: Iterable[Measured]) -> list[str]:
-    return list(dict.fromkeys(measured.library for measured in every))
+def libraries_of(all_measured: Iterable[Measured]) -> list[str]:
+    return list(dict.fromkeys(measured.library for measured in all_measured))
 
 
 def attention_row(measured: Measured, other_lanes: list[Measured]) -> list[str]:
@@ -39,8 +39,8 @@ def attention_row(measured: Measured, other_lanes: list[Measured]) -> list[str]:
     ]
 
 
-def attention_table(every: list[Measured]) -> Cells:
-    timed = [measured for measured in every if measured.times_faster() is not None]
+def attention_table(all_measured: list[Measured]) -> Cells:
+    timed = [measured for measured in all_measured if measured.times_faster() is not None]
     newest = [measured for measured in timed if measured.lane == NEWEST_LANE]
     others = [measured for measured in timed if measured.lane != NEWEST_LANE]
     head = ["case", "oneDNN alone", "with Maskwise", "times faster", "of its ceiling"]

@@ -15,13 +15,13 @@ import targets
 from cases import Case, cases_of
 from machine import machine_facts
 from measure import Bench, Effort, data_folder
-from results import Row, by_case, keep
+from results import Row, by_case, save_rows
 from ways import Limit
 from worker import PEERS, ROOT, Worker, client, engine, limit, onednn_alone, peer
 
 RESULTS = ROOT / "build/bench"
 SUITES = ("select", "small", "sweep", "types")
-ENGINE = "engine"  # instead of a lane
+ENGINE = "engine"  # a value of --lane
 
 
 def effort_for(suite: str, full: bool) -> Effort:
@@ -33,7 +33,7 @@ def effort_for(suite: str, full: bool) -> Effort:
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
-    """Maskwise, then its peers."""
+    """Maskwise, followed by its peers."""
     if lane == ENGINE:
         return [engine(build)]
     if suite == "types":
@@ -49,7 +49,8 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
-    """If interrupted, returns the results so far."""
+    """Measures all cases, and repeats the cases above the limit. After an interrupt, returns the
+    results so far."""
     rows: list[Row] = []
     others = [worker.impl for worker in bench.peers]
     begin = time.monotonic()
@@ -105,11 +106,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--lane",
         default="3.13",
-        help="the oneDNN to measure with; 'engine': only Maskwise's engine, with plans next to the"
-        " table (results are not stored)",
+        help="the oneDNN to measure; 'engine' measures only Maskwise's engine, prints plans below"
+        " the rows and stores no results",
     )
     parser.add_argument("--full", action="store_true", help="more cases, more repetitions")
-    parser.add_argument("--only", default="", help="cases by name, with commas (nothing is kept)")
+    parser.add_argument(
+        "--only", default="", help="comma-separated case names (no results are stored)"
+    )
     parser.add_argument(
         "--no-targets", action="store_true", help="exit with 0 even if a target is missed"
     )
@@ -127,18 +130,18 @@ def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     facts = machine_facts()
     say("\n".join(f"{name}: {value}" for name, value in facts.items()))
-    every: list[Row] = []
+    all_rows: list[Row] = []
     passing = arguments.only or arguments.lane == ENGINE
     for suite in arguments.suites or SUITES:
         cases = cases_of(suite, arguments.full, arguments.only)
         rows = run_suite(suite, arguments, cases)
         if not passing:
-            every = keep(RESULTS / "results.json", suite, rows)
+            all_rows = save_rows(RESULTS / "results.json", suite, rows)
     if passing:
         return 0
     notes = extras.measure_notes(arguments.build, arguments.lane, arguments.native)
     (RESULTS / "machine.json").write_text(json.dumps({**facts, **notes}, indent=1) + "\n")
-    cases_measured = by_case([row for row in every if row.suite in SUITES])
+    cases_measured = by_case([row for row in all_rows if row.suite in SUITES])
     lines = targets.lines_of(cases_measured, notes)
     say(targets.report(cases_measured, lines, facts))
     return 0 if arguments.no_targets else tell(targets.missed(lines))

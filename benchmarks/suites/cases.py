@@ -16,7 +16,7 @@ SHAPES = Path(__file__).with_name("shapes.txt")
 
 @dataclass(frozen=True)
 class Operand:
-    """Extents, and strides in elements; a stride of 0 repeats."""
+    """Extents, and strides in elements. A dimension with stride 0 is broadcast."""
 
     dims: tuple[int, ...]
     strides: tuple[int, ...]
@@ -28,7 +28,7 @@ class Operand:
         return f"{text}@{'x'.join(map(str, self.strides))}"
 
     def span(self) -> int:
-        """Elements from the first to one past the last."""
+        """Number of elements in memory from the first to the last, gaps included."""
         pairs = zip(self.dims, self.strides, strict=True)
         return 1 + sum((extent - 1) * stride for extent, stride in pairs)
 
@@ -51,13 +51,12 @@ class Case:
     dtype: str = "f32"
     mask: str = "random"
     seed: int = 1
-    own_mask: bool = field(default=True, compare=False)  # the default mask of its row in the table
+    own_mask: bool = field(default=True, compare=False)  # whether the mask is the row's default
     about: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
-        """The bytes that it moves, if operands do not overlap. If cond is constant, only one
-        source is read.
-        """
+        """The bytes that the case moves if operands do not overlap. If cond has one element, only
+        the smaller source counts."""
         sides = (self.src_0.distinct(), self.src_1.distinct())
         read = min(sides) if self.cond.distinct() == 1 else sum(sides)
         return self.cond.distinct() + (read + self.dst.distinct()) * WIDTH[self.dtype]
@@ -72,7 +71,8 @@ class Case:
 
 
 def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:
-    """Dimensions in `order`, outermost first; `padding` elements after each innermost row."""
+    """An operand whose dimensions have this order in memory, outermost first, with `padding`
+    elements after each innermost row."""
     strides = [0] * len(dims)
     step = 1
     for position, dim in enumerate(reversed(order)):
@@ -94,7 +94,7 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
-    """The same elements with dst's extents; repeated dimensions have a stride of 0."""
+    """The operand broadcast to `shape`: broadcast dimensions have stride 0."""
     missing = len(shape) - len(operand.dims)
     moves = [extent == whole for extent, whole in zip(operand.dims, shape[missing:], strict=True)]
     moved = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
@@ -102,7 +102,7 @@ def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
 
 
 def parse_operand(text: str) -> Operand:
-    """'2x3', '-' for a scalar, '2x3*ba' for another order of dimensions in memory."""
+    """Parses '2x3', '-' (a scalar) or '2x3*ba' (another order of dimensions in memory)."""
     shape, _, order = text.partition("*")
     dims = () if shape == "-" else tuple(map(int, shape.split("x")))
     return laid_out(dims, [ord(letter) - ord("a") for letter in order]) if order else dense(dims)
@@ -123,8 +123,8 @@ def shape_table() -> list[Case]:
 
 
 def select_cases(full: bool) -> Iterator[Case]:
-    """Each row in three types with its default mask; large rows in f32 also with the other
-    masks."""
+    """Yields each row of the table in three types with the row's default mask. Then yields large
+    rows, or with `full` all rows, in f32 with the other masks."""
     for dtype in GRAPH_TYPES:
         for row in shape_table():
             yield replace(row, dtype=dtype)
@@ -136,7 +136,7 @@ def select_cases(full: bool) -> Iterator[Case]:
 
 
 def small_cases() -> Iterator[Case]:
-    """1 to 64 Ki elements; all operands have the same shape."""
+    """Selects of 1 to 64 Ki elements. All operands have the same shape."""
     for power in range(0, 17, 2):
         flat = dense((1 << power,))
         yield Case("small", f"{1 << power}", flat, flat, flat, flat)
@@ -165,19 +165,19 @@ def cache_bytes() -> dict[int, int]:
 
 
 def core_cache_bytes() -> int:
-    """One core's L2."""
+    """Bytes of one core's L2; 1 MiB if unknown."""
     return cache_bytes().get(2, 1 << 20)
 
 
 def beyond_cache_bytes() -> int:
-    """Twice the last-level cache, within bounds."""
+    """Twice the largest cache, but at least 64 and at most 256 MiB."""
     largest = max(cache_bytes().values(), default=0)
     return min(max(2 * largest, 64 << 20), 256 << 20)
 
 
 def draw_input(draw: random.Random, dims: tuple[int, ...]) -> Operand:
-    """The whole shape, some dimensions of it, its last ones, or a scalar; dense, transposed or
-    padded."""
+    """A random operand: its shape has all dimensions of `dims`, some, the last ones, or none. Its
+    layout is dense, permuted or padded."""
     kind = draw.choice(("whole", "whole", "some", "last", "scalar"))
     if kind == "scalar":
         return dense(())
@@ -202,7 +202,7 @@ def sweep_case(index: int) -> Case:
     least = beyond_cache_bytes()
     elements = least // (2 * WIDTH[dtype])
     while True:
-        # Repeats the same random choices with larger and larger outer dimensions.
+        # Repeats the same random choices with a larger outer dimension.
         draw.setstate(state)
         inside = 1
         for extent in dims[1:]:
@@ -215,7 +215,7 @@ def sweep_case(index: int) -> Case:
             draw.shuffle(order)
         dst = laid_out(shape, order, draw.randint(1, 8) if draw.random() < 0.1 else 0)
         if broadcast(src_0.dims, src_1.dims) != shape:
-            src_1 = expand(src_1, shape)  # oneDNN Graph infers dst from these two
+            src_1 = expand(src_1, shape)  # oneDNN Graph infers dst from the two sources
         case = Case("sweep", str(index), cond, src_0, src_1, dst, dtype, seed=index)
         if case.bytes_apart() >= least:
             return case
@@ -223,12 +223,12 @@ def sweep_case(index: int) -> Case:
 
 
 def cases_of(suite: str, full: bool, only: str = "") -> list[Case]:
-    """`only`: names separated by commas; empty for all."""
+    """The cases of a suite. `only` has comma-separated names; if empty, all cases."""
     makers: dict[str, Callable[[], Iterator[Case]]] = {
         "select": lambda: select_cases(full),
         "small": small_cases,
         "types": type_cases,
         "sweep": lambda: map(sweep_case, range(2000 if full else 500)),
     }
-    every = makers[suite]()
-    return [case for case in every if not only or case.name in only.split(",")]
+    suite_cases = makers[suite]()
+    return [case for case in suite_cases if not only or case.name in only.split(",")]

@@ -1,6 +1,6 @@
-"""Measures the cases of benchdnn_inputs/, in turns with oneDNN alone and with the plugin. If
-MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures the cases of oneDNN's batches
-that contain an operator around which Maskwise claims partitions.
+"""Measures the harness's batches. oneDNN alone and oneDNN with the plugin take turns. If
+MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures oneDNN's own batches. Of each
+batch, measures the cases with a Select, GenIndex, SoftMax or GreaterEqual.
 
 Started by scripts/bench driver, which installs and builds everything.
 """
@@ -23,16 +23,16 @@ from typing import Any
 from attention_client import NEWEST_LANE, Client
 from attention_tables import ms_text
 from machine import machine_facts
-from table import keep, shown
+from table import save_table, shown
 from worker import ROOT, Died, lane_command
 
 RESULTS = ROOT / "build/bench"
 LEAST = 0.97  # minimum speed relative to oneDNN alone
 TURNS = 5
-PAIRS = 5  # pairs of new processes for a case below LEAST
+PAIRS = 5  # most pairs of processes for a case below LEAST
 SAMPLES = 40
-LEFT = "left to oneDNN"  # the same code runs with and without the plugin
-MOST_TIMES = 100  # limit on a case's whole time, relative to its measuring time
+LEFT = "left to oneDNN"  # state of a case that Maskwise does not claim
+MOST_TIMES = 100  # limit on the whole time of a case, relative to --seconds
 OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
 OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
 BATCHES = (
@@ -50,7 +50,7 @@ HEAD += ["compile, alone / with", "first calls", "peak memory"]
 class Case:
     batch: str
     flags: list[str]
-    state: str = ""  # the reason, if there is no ratio
+    state: str = ""  # why pairs are missing
     pairs: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per pair
     compile_ms: dict[str, float] = field(default_factory=dict)
     first_ms: dict[str, float] = field(default_factory=dict)
@@ -62,7 +62,8 @@ class Case:
 
     @property
     def ratio(self) -> float | None:
-        """oneDNN's time of a small graph varies twofold between processes."""
+        """The median over the pairs of processes, because oneDNN's time of a small graph varies
+        twofold between processes."""
         return statistics.median(self.pairs) if self.pairs else None
 
     def is_slower(self) -> bool:
@@ -70,7 +71,7 @@ class Case:
 
 
 def source_inputs() -> Path | None:
-    """oneDNN's case files, of a clone or of a build that names its source."""
+    """The folder of oneDNN's case files, in a clone, or in the source of a build."""
     source = os.environ.get("MASKWISE_ONEDNN_SOURCE")
     if not source:
         return None
@@ -91,7 +92,8 @@ def holds_operators(file: Path) -> bool:
 
 
 def list_cases(build: Path, lane: str, batch: str, name: str) -> list[Case]:
-    """Multiplies out the options; returns each case once."""
+    """Each case of a batch once, for every combination of its options. Leaves out cases without an
+    operator of OPERATORS, and cases with --expect."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command("onednn", build, lane, "maskwise-bench")
@@ -131,8 +133,8 @@ class Suite:
         self.library = ""
 
     def measure(self, case: Case) -> None:
-        """A case that takes minutes in oneDNN's reference code is ended. It keeps its pairs so
-        far."""
+        """Measures a pair of processes, and further pairs while the case is below LEAST. After
+        `most_seconds`, ends the processes. The case keeps its pairs so far."""
         self.is_ended = False
         watch = threading.Timer(self.most_seconds, self.kill)
         watch.start()
@@ -141,11 +143,11 @@ class Suite:
             for again in range(PAIRS - 1):
                 if not case.is_slower():
                     break
-                self.close()  # new processes, in the other order
+                self.close()  # the next pair has new processes, in the other order
                 self.measure_pair(case, SIDES[:: 1 if again % 2 == 0 else -1])
         except Died as error:
             case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
-            self.close()  # both were ended
+            self.close()  # the next case starts both processes again
         finally:
             watch.cancel()
 
@@ -161,9 +163,7 @@ class Suite:
             results[name] = self.load(name, case)
             if name == "maskwise" and is_left(results[name]):
                 case.state = LEFT
-                self.clients[
-                    name
-                ].close()  # oneDNN alone does not run this case, so nothing can be compared
+                self.clients[name].close()  # so that both processes run the same cases
                 return
         if without := [name for name in SIDES if "perf" not in results[name]]:
             case.state = " and ".join(
@@ -184,7 +184,8 @@ class Suite:
         return result
 
     def ratios(self, sides: tuple[str, ...], results: dict[str, Any]) -> Iterator[float]:
-        """Measures in turns, every other one backwards; slow cases have fewer turns."""
+        """oneDNN's time divided by Maskwise's, per turn. Every second turn runs backwards. Slow
+        cases have fewer turns."""
         slowest = max(results[name]["perf"]["median_ms"] for name in SIDES)
         turns = max(1, min(TURNS, int(3 * TURNS * self.turn_ms / slowest)))
         for turn in range(turns):
@@ -204,8 +205,8 @@ def times(value: float) -> str:
 
 def batch_row(name: str, cases: list[Case], peaks: dict[str, int]) -> list[str]:
     ratios = [case.ratio for case in cases if case.ratio is not None]
-    left = sum(case.state == LEFT for case in cases)
-    row = [name, str(len(ratios)), str(left)]
+    left_count = sum(case.state == LEFT for case in cases)
+    row = [name, str(len(ratios)), str(left_count)]
     row += [times(f(ratios)) if ratios else "-" for f in (min, statistics.median, max)]
     for field_name in ("compile_ms", "first_ms"):
         spent = [getattr(case, field_name) for case in cases if case.pairs]
@@ -225,7 +226,7 @@ def every_batch(build: Path, lane: str) -> Iterator[tuple[str, list[Case]]]:
 
 
 def measured_rows(
-    arguments: argparse.Namespace, every: list[Case], suites: list[Suite]
+    arguments: argparse.Namespace, all_cases: list[Case], suites: list[Suite]
 ) -> Iterator[list[str]]:
     for name, cases in every_batch(arguments.build, arguments.lane):
         wanted = [case for case in cases if arguments.only in f"{name} {case.name}"]
@@ -236,7 +237,7 @@ def measured_rows(
         for case in wanted:
             suite.measure(case)
         suite.close()
-        every += wanted
+        all_cases += wanted
         yield batch_row(name, wanted, suite.peaks)
 
 
@@ -244,10 +245,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench driver", description=__doc__)
     parser.add_argument("--lane", default=NEWEST_LANE)
     parser.add_argument(
-        "--seconds", type=float, default=0.3, help="of measuring a case, at most (0.3)"
+        "--seconds", type=float, default=0.3, help="seconds to measure a case once (0.3)"
     )
     parser.add_argument(
-        "--only", default="", help="measure only cases with this in their name, and keep nothing"
+        "--only", default="", help="measure only cases whose name contains this; write no table"
     )
     parser.add_argument(
         "--no-targets", action="store_true", help="exit with 0 even if a case is slower"
@@ -257,16 +258,18 @@ def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
-    every: list[Case] = []
+    all_cases: list[Case] = []
     suites: list[Suite] = []
-    rows = shown(HEAD, measured_rows(arguments, every, suites))
+    rows = shown(HEAD, measured_rows(arguments, all_cases, suites))
     (RESULTS / "driver-cases.json").write_text(
-        json.dumps([asdict(case) for case in every], indent=0)
+        json.dumps([asdict(case) for case in all_cases], indent=0)
     )
     if rows and not arguments.only:
-        keep(RESULTS, "driver", suites[0].library, HEAD, rows)
-    lost = [case for case in every if "maskwise" in case.state and "onednn" not in case.state]
-    slower = sorted((case for case in every if case.is_slower()), key=lambda case: case.ratio or 0)
+        save_table(RESULTS, "driver", suites[0].library, HEAD, rows)
+    lost = [case for case in all_cases if "maskwise" in case.state and "onednn" not in case.state]
+    slower = sorted(
+        (case for case in all_cases if case.is_slower()), key=lambda case: case.ratio or 0
+    )
     for case in lost:
         print(f"lost: {case.batch}: {case.name}: {case.state}")
     for case in slower:
@@ -274,10 +277,10 @@ def main() -> int:
             f"slower: {case.ratio:.2f} ({', '.join(f'{ratio:.2f}' for ratio in case.pairs)}) "
             f"{case.batch}: {case.name}"
         )
-    left = sum(case.state == LEFT for case in every)
-    unmeasured = sum(case.ratio is None for case in every) - left
+    left_count = sum(case.state == LEFT for case in all_cases)
+    unmeasured = sum(case.ratio is None for case in all_cases) - left_count
     print(
-        f"{len(every)} cases, {left} left to oneDNN, {unmeasured} not to be compared, "
+        f"{len(all_cases)} cases, {left_count} left to oneDNN, {unmeasured} not comparable, "
         f"{len(slower)} below {LEAST}, {time.monotonic() - begin:.0f} s"
     )
     return 1 if not rows or lost or (slower and not arguments.no_targets) else 0

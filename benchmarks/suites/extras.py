@@ -1,4 +1,4 @@
-"""Measurements besides the cases: a native runtime's small call, compiles, memory, copies."""
+"""Measures a small call with a native runtime, compiles, memory and copies."""
 
 import statistics
 from collections.abc import Callable
@@ -21,8 +21,8 @@ COPY_RATIO = "limit over numpy"
 def native_row(
     bench: Bench, cases: list[Case], build: Path, lane: str, effort: Effort
 ) -> list[Row]:
-    """64 elements with a oneDNN without SYCL. Only Maskwise runs, because that oneDNN refuses
-    Select."""
+    """Measures a Select of 64 elements with a oneDNN without SYCL. Only Maskwise runs the Select,
+    because this oneDNN does not support it."""
     case = next((case for case in cases if case.name == "64"), None)
     if case is None or not (build / f"bin/bench_client-{lane}").exists():
         return []
@@ -36,7 +36,7 @@ def native_row(
 
 
 def measure_notes(build: Path, lane: str, native: str) -> dict[str, Any]:
-    """Seconds of compiles and bytes of memory, with the lane and with a native one."""
+    """Rates of copies, seconds of compiles in both lanes, and bytes of memory."""
     notes: dict[str, Any] = {"copies": copies(build)}
     for name in dict.fromkeys((lane, native)):
         if (build / f"bin/bench_client-{name}").exists():
@@ -66,8 +66,8 @@ def peak_bytes(worker: Worker, case: Case, folder: str) -> int:
 
 
 def memory(build: Path, lane: str) -> dict[str, int]:
-    """The peak memory of a process that runs one Select, with Maskwise and with oneDNN alone: each
-    the minimum of several processes."""
+    """The peak memory of a process that runs one Select, with Maskwise and with oneDNN alone. Each
+    is the minimum over several processes."""
     case = next(row for row in shape_table() if row.name == "29a")
     with data_folder() as folder:
         make_data(case, folder)
@@ -79,8 +79,8 @@ def memory(build: Path, lane: str) -> dict[str, int]:
 
 
 def copies(build: Path) -> dict[str, float]:
-    """GB/s of a plain copy by the limit and by NumPy, to detect a weak limit. Also the ratio of
-    their times on one thread."""
+    """GB/s of a copy by the limit and by NumPy, and the ratio of their times on one thread. The
+    ratio detects a weak limit."""
     data, numpy = Limit(limit(build)), peer("copy")
     try:
         numpy.ask(do="load", case={"bytes": COPY_BYTES})

@@ -1,8 +1,8 @@
-"""Compares the engine's instruction sets on this machine, and its builds of several commits, case
-by case. Started by scripts/bench isa.
+"""Compares the engine's instruction sets on this machine, and this build with other builds, case by
+case. Started by scripts/bench isa.
 
-Exits with 1 if an instruction set is more than 5 % slower than a lesser one, or this build than
-another, in two measurements. build/bench/isa-cases.json holds every case.
+Exits with 1 if, in two measurements, an instruction set is more than 5 % slower than a lesser set,
+or this build than another build. Writes build/bench/isa-cases.json.
 """
 
 import argparse
@@ -30,13 +30,13 @@ TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 @dataclass
 class Compared(Row):
-    """One case. `seconds` holds the median time of each way, `ratios` the time of a way relative to
-    one that must not be faster, `fractions` the limit's time relative to a way's."""
+    """One case. A way is an instruction set or another build."""
 
-    plan: str = ""  # the times of the first way
-    seconds: dict[str, float] = field(default_factory=dict)
+    plan: str = ""  # the plan of the first way
+    seconds: dict[str, float] = field(default_factory=dict)  # median time of each way
+    # For each pair of pairs_of: time of the first way / time of the second.
     ratios: dict[str, float] = field(default_factory=dict)
-    fractions: dict[str, float] = field(default_factory=dict)  # the times of the limit, by way
+    fractions: dict[str, float] = field(default_factory=dict)  # limit's time / time of a way
 
 
 def sets_here() -> list[str]:
@@ -46,8 +46,8 @@ def sets_here() -> list[str]:
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
-    """Pairs of which the first must not be slower: a set and each lesser one, this build and
-    others."""
+    """The first way of each pair must not be slower than the second. The pairs are each set with
+    each lesser set, and this build with each other build."""
     lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
     return [*lesser, *((names[0], other) for other in others)]
 
@@ -98,7 +98,7 @@ def line(result: Compared) -> str:
     times = ", ".join(f"{name} {spent * 1e3:.3f} ms" for name, spent in result.seconds.items())
     ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in result.ratios.items())
     if result.fractions:
-        ratios += "; of the limit "
+        ratios += "; fraction of the limit: "
         ratios += ", ".join(f"{name} {share:.2f}" for name, share in result.fractions.items())
     return f"{case_name(result)}: {times}; {ratios}"
 
@@ -107,19 +107,19 @@ def is_slower(result: Compared) -> bool:
     return any(ratio > ALLOWED for ratio in result.ratios.values())
 
 
-def summary(every: list[Compared]) -> list[str]:
+def summary(results: list[Compared]) -> list[str]:
     lines = []
-    for name in every[0].ratios if every else ():
-        ratios = sorted(result.ratios[name] for result in every)
+    for name in results[0].ratios if results else ():
+        ratios = sorted(result.ratios[name] for result in results)
         above = sum(ratio > ALLOWED for ratio in ratios)
         lines.append(
             f"{name}: median {statistics.median(ratios):.3f}, least {ratios[0]:.2f}, most "
             f"{ratios[-1]:.2f}; {above} of {len(ratios)} above {ALLOWED}"
         )
-    for name in every[0].fractions if every else ():
-        shares = sorted(result.fractions[name] for result in every)
+    for name in results[0].fractions if results else ():
+        shares = sorted(result.fractions[name] for result in results)
         middle = statistics.median(shares)
-        lines.append(f"{name}, of the limit: median {middle:.2f}, least {shares[0]:.2f}")
+        lines.append(f"{name}, fraction of the limit: median {middle:.2f}, least {shares[0]:.2f}")
     return lines
 
 
@@ -130,8 +130,9 @@ def run(
     limit: Limit,
     with_limit: bool,
 ) -> list[Compared]:
-    """Compares slower cases once more and uses the better of both results."""
-    every = []
+    """Compares each case. If a ratio is above ALLOWED, compares the case again and uses the lower
+    ratios."""
+    results = []
     try:
         with data_folder() as folder:
             for number, case in enumerate(cases, 1):
@@ -147,13 +148,13 @@ def run(
                         for name, ratio in result.ratios.items()
                     }
                 result.bytes = sum(needed)
-                every.append(result)
+                results.append(result)
                 print(f"[{number}/{len(cases)}] {line(result)}", flush=True)
     finally:
         limit.close()
         for way in ways:
             way.close()
-    return every
+    return results
 
 
 def case_name(result: Compared) -> str:
@@ -166,11 +167,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--against", type=Path, action="append", default=[], metavar="BUILD")
     parser.add_argument(
-        "--isa", default=",".join(sets_here()), help="instruction sets of this machine, with commas"
+        "--isa", default=",".join(sets_here()), help="comma-separated instruction sets"
     )
-    parser.add_argument("--only", default="", help="cases by name, with commas")
-    parser.add_argument("--every", type=int, default=1, help="only every n-th case")
-    parser.add_argument("--limit", action="store_true", help="compare with the limit, too")
+    parser.add_argument("--only", default="", help="comma-separated case names")
+    parser.add_argument("--every", type=int, default=1, help="measure only every n-th case")
+    parser.add_argument(
+        "--limit",
+        action="store_true",
+        help="also compare with the fastest way to move the same bytes",
+    )
     arguments = parser.parse_args()
     arguments.suites = arguments.suites or ["select", "sweep"]
     return arguments
@@ -186,11 +191,11 @@ def main() -> int:
     limit = Limit(limit_worker(arguments.build))
     suites = [cases_of(suite, full=False, only=arguments.only) for suite in arguments.suites]
     cases = [case for suite in suites for case in suite][:: arguments.every]
-    every = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
-    kept = {**machine_facts(), "cases": [asdict(result) for result in every]}
-    (RESULTS / "isa-cases.json").write_text(json.dumps(kept, indent=1) + "\n")
-    print("\n".join(summary(every)))
-    return 1 if any(is_slower(result) for result in every) else 0
+    results = run(cases, ways, pairs_of(names, others), limit, arguments.limit)
+    record = {**machine_facts(), "cases": [asdict(result) for result in results]}
+    (RESULTS / "isa-cases.json").write_text(json.dumps(record, indent=1) + "\n")
+    print("\n".join(summary(results)))
+    return 1 if any(is_slower(result) for result in results) else 0
 
 
 if __name__ == "__main__":

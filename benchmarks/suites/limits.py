@@ -1,5 +1,5 @@
-"""Compares attention without a mask with the machine's peak: for large and small calls the rate of
-multiply-adds in registers, for few queries with many keys the rate of memory.
+"""Compares attention without a mask with the machine's peak. The peak is the rate of multiply-adds
+in registers; for few queries with many keys, the peak is the memory's rate.
 
 Started by scripts/bench limits, which builds everything.
 """
@@ -12,12 +12,11 @@ from typing import Any
 
 from machine import machine_facts
 from measure import maskwise_version
-from table import keep, markdown, medians
+from table import markdown, medians, save_table
 from worker import ROOT
 
 RESULTS = ROOT / "build/bench"
-# Every number of queries for the plotted shape; for other shapes, the numbers where the kernel
-# changes.
+# Only shape 12x4096x64 of `thin` is measured with every number of queries.
 FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
 OPTIONS = {
     "repetitions": "5",
@@ -25,8 +24,8 @@ OPTIONS = {
     "enable_random_interleaving": "true",
     "report_aggregates_only": "true",
 }
-Column = tuple[str, str, float]  # its name, the counter and the unit
-# By the first part of a case's name; the other three parts are cells.
+Column = tuple[str, str, float]  # name, counter and unit
+# Tables by the first part of a case's name. The next three parts are cells.
 TABLES: dict[str, tuple[list[str], list[Column]]] = {
     "kept": (
         ["type", "depth", "threads"],
@@ -53,7 +52,7 @@ def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
 
 
 def cell(counters: dict[str, Any], counter: str, unit: float) -> str:
-    """-" if the peak of an instruction set is unknown."""
+    """The counter in `unit`, or "-" if the peak of the instruction set is unknown."""
     if counter not in counters:
         return "-"
     value = counters[counter] / unit
@@ -83,7 +82,7 @@ def main() -> int:
     for kind in TABLES:
         head, rows = table_of(kind, rates)
         print(markdown(head, rows))
-        keep(RESULTS, f"attention_{kind}", versions, head, rows)
+        save_table(RESULTS, f"attention_{kind}", versions, head, rows)
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Facts about the machine and the measured commit that belong to every result.
+"""Facts about the machine and the measured commit, which are stored with every result.
 
-usage: machine.py SUITE: stamps the results that another program has just written below build/bench.
+usage: machine.py SUITE   writes these facts next to the results of SUITE below build/bench.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from cases import cache_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-# A processor's class is its first entry here.
+# Flags of /proc/cpuinfo and instruction sets. The first flag that a processor has names its class.
 CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"))
 ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON"}
 # Excludes documents and results, which change with every measurement.
@@ -39,7 +39,7 @@ def processors() -> str:
 
 
 def cpu_class() -> str:
-    """Instruction set and CPU model: results of one class share a table."""
+    """Instruction set and CPU model. Results of a class share a table."""
     named = processor_facts()
     flags = (named.get("flags") or named.get("Features", "")).split()
     isa = next((name for flag, name in CLASSES if flag in flags), "neon")
@@ -48,8 +48,8 @@ def cpu_class() -> str:
 
 
 def commit() -> str:
-    """The measured commit, followed by + if the tree differs from it."""
-    if (kit := ROOT / "commit").exists():  # a field kit has no repository
+    """The measured commit, followed by + if tracked sources differ from this commit."""
+    if (kit := ROOT / "commit").exists():  # in a field kit, which has no repository
         return kit.read_text().strip()
     git = ["git", "-C", str(ROOT)]
     head = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()

@@ -1,5 +1,5 @@
-"""Measures attention with typical masks of models. Maskwise, PyTorch, vLLM and zentorch take turns.
-Each has a separate process, which is stopped while others are measured.
+"""Measures attention with typical masks of models. Maskwise, PyTorch, and vLLM with zentorch take
+turns in three processes. Each process is stopped while another is measured.
 
 Started by scripts/bench masks, which installs and builds everything.
 """
@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from attention_client import ENVIRONMENTS, Peer
 from mask_problem import PROBLEMS, Problem
-from table import begin_suite, keep, shown
+from table import begin_suite, save_table, shown
 from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
@@ -33,7 +33,7 @@ class MaskPeer(Peer):
         self.forms: list[str] = []
 
     def prepare(self, problem: Problem, dtype: str, folder: str) -> dict[str, str]:
-        """The files of the answers."""
+        """Loads the problem. Returns the files of the answers, by form."""
         case = {"problem": problem.name, "dtype": dtype, "folder": folder}
         answer = self.ask(do="load", case=case)
         for form, reason in answer["refused"].items():
@@ -47,7 +47,8 @@ class MaskPeer(Peer):
 
 
 def faults(answers: dict[str, str], dtype: str) -> list[str]:
-    """Compares all answers with the first, which is Maskwise's."""
+    """The forms whose answer differs by more than ALLOWED from the first answer, which is
+    Maskwise's."""
     read = {form: np.fromfile(file, np.float32) for form, file in answers.items()}
     first = next(iter(read.values()))
     apart = {form: float(np.abs(one - first).max()) for form, one in read.items()}
@@ -105,7 +106,7 @@ def main() -> int:
     versions: list[Any] = [peer.ask(do="hello")["version"] for peer in peers]
     if not only:
         named = f"Maskwise {versions[0]}, PyTorch {versions[1]}, {versions[2]}; milliseconds"
-        keep(ROOT / "build/bench", "masks", named, HEAD, table)
+        save_table(ROOT / "build/bench", "masks", named, HEAD, table)
     for peer in peers:
         peer.close()
     print("\n".join(wrong))

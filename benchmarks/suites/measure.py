@@ -1,4 +1,4 @@
-"""Measures one case by every implementation, in turns."""
+"""Measures a case in every implementation, in turns."""
 
 import re
 import statistics
@@ -16,7 +16,7 @@ from results import Row, complete, make_row
 from ways import Limit
 from worker import ROOT, Died, Worker
 
-SLOW_SECONDS = 0.1  # a slower call is measured three times, not in every turn
+SLOW_SECONDS = 0.1  # slower calls are measured in three turns only
 
 
 @dataclass
@@ -24,15 +24,15 @@ class Effort:
     """How long a case is measured."""
 
     turns: int = 3
-    pairs: int = 2  # pairs of samples, Maskwise's and the limit's, per turn
+    pairs: int = 2  # pairs of Maskwise's and the limit's samples, per turn
     samples: int = 4  # samples of one implementation per turn or pair
     seconds: float = 0.015  # approximate seconds for these samples
-    repeats_slow: bool = False  # also if a call takes longer than SLOW_SECONDS
+    repeats_slow: bool = False  # whether implementations that were slow get further masks, too
 
 
 @dataclass
 class Taken:
-    """The samples of one implementation for each of its forms, or the reason why there are none."""
+    """The samples of one implementation, by form, or the reason why there are no samples."""
 
     forms: dict[str, list[float]]
     failure: str = ""
@@ -48,14 +48,14 @@ class Taken:
 
 @contextmanager
 def data_folder() -> Iterator[str]:
-    """A folder in memory if the system offers it, because disks are not measured."""
+    """A folder in /dev/shm if it exists, because disks are slower."""
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
         yield folder
 
 
 def make_data(case: Case, folder: str) -> tuple[int, int]:
-    """Imports NumPy here, because not every caller has it."""
+    """select_data.make, imported here because not every caller's Python has NumPy."""
     from select_data import make
 
     return make(case, folder)
@@ -74,11 +74,12 @@ class Bench:
         self.peers = peers
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [subject, *peers]}
-        self.plan = ""  # plan of the last measured case, if the engine reports it
+        self.plan = ""  # the last plan that the engine reported
         self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
 
     def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
-        """Maskwise, the limit, and all peers or `only` some."""
+        """Measures Maskwise, the limit, and each peer for which `is_worth_it` is true. If `only` is
+        set, measures only the peers in `only`."""
         request = case.request(self.folder)
         needed = make_data(case, self.folder)
         self.limit.bind(*needed)
@@ -106,26 +107,26 @@ class Bench:
         return rows
 
     def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
-        """Cases that were slow with their default mask are not measured with the four other
-        masks."""
+        """False if the case has another mask than its row's default, and the implementation was
+        slow on an earlier case of the row. Always true with `repeats_slow`."""
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
     def load_all(self, workers: list[Worker], request: dict[str, Any]) -> dict[str, Taken]:
-        """Loads in parallel, because nothing is timed yet."""
+        """Loads the case in all processes in parallel, because nothing is timed yet."""
         with ThreadPoolExecutor(len(workers)) as pool:
             taken = pool.map(lambda worker: self.load(worker, request), workers)
             return dict(zip((worker.impl for worker in workers), taken, strict=True))
 
     def load(self, worker: Worker, request: dict[str, Any]) -> Taken:
-        """Compares the answer of every implementation before it is timed."""
+        """Loads the case. The process compares its result with the expected result."""
         taken = Taken({form: [] for form in self.about[worker.impl].get("forms", [""])})
         try:
             answer = worker.ask(do="load", case=request)
         except (Died, RuntimeError) as error:
             taken.failure = str(error)
             return taken
-        if "plan" in answer:  # only the engine reports it
+        if "plan" in answer:  # only the engine reports plans
             self.plan = answer["plan"]
         taken.failure = answer.get("reason", "")
         if answer["state"] == "wrong":
@@ -135,14 +136,15 @@ class Bench:
         return taken
 
     def take_turn(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:
-        """Each form once, in alternating order."""
+        """Measures each form once. Every second turn runs backwards."""
         for form in list(taken.forms)[:: 1 if turn % 2 == 0 else -1]:
             self.take(worker, taken, form, turn, effort)
 
     def take(
         self, worker: Worker, taken: Taken, form: str, turn: int, effort: Effort
     ) -> list[float]:
-        """The new samples; none if the implementation cannot run."""
+        """Measures a form, adds the samples to `taken` and returns them. The list is empty if the
+        implementation failed, or if the form is slow and three turns have passed."""
         known = taken.forms[form]
         slow = bool(known) and min(known) > SLOW_SECONDS
         if taken.failure or (slow and turn >= 3):
@@ -160,7 +162,8 @@ class Bench:
         return samples
 
     def take_pair(self, subject: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
-        """Ratios of the limit's time to Maskwise's, measured right after each other."""
+        """The limit's time divided by Maskwise's. One is measured right after the other. Empty if
+        Maskwise was not measured."""
         mine = self.take(self.subject, subject, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:

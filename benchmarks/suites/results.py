@@ -1,4 +1,4 @@
-"""Measurements, and the file that stores them."""
+"""The results of measurements, and the file that stores them."""
 
 import json
 import re
@@ -22,9 +22,9 @@ NAMES = {
 
 @dataclass
 class Row:
-    """One implementation on one case. Without times, it refused the case, crashed or gave a wrong
-    result; `version` then says which, after a colon. If a result exceeds the limit, it is measured
-    twice more at the end of its suite; `again` has those shares."""
+    """One implementation on one case. If there are no times, `version` ends in a colon and the
+    reason. `again` has the shares of the limit from the two further measurements of a result that
+    is above the limit."""
 
     suite: str
     case: str
@@ -81,14 +81,14 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
 
 
 def four_digits(value: float) -> float:
-    """Significant digits, not decimals, because a slow implementation's share may be tiny."""
+    """Rounds to four significant digits, because a slow implementation's share may be tiny."""
     return float(f"{value:.4g}")
 
 
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
-    """Fills in the bytes of the case and each row's share of the limit. Maskwise's share is the
-    median of `shares`, the ratio of both times in pairs of adjacent measurements, because memory
-    may be twice as fast in one second as in the next.
+    """Sets the bytes of the case and each row's share of the limit. Maskwise's share is the median
+    of `shares`: ratios of adjacent measurements, because memory may be twice as fast in one second
+    as in the next.
     """
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:
@@ -105,17 +105,17 @@ def load(path: Path) -> list[Row]:
     return [Row(**row) for row in json.loads(path.read_text())]
 
 
-def keep(path: Path, suite: str, rows: list[Row]) -> list[Row]:
+def save_rows(path: Path, suite: str, rows: list[Row]) -> list[Row]:
     """Replaces the suite's rows in the file and returns the file's new content."""
-    every = [row for row in load(path) if row.suite != suite] + rows
+    all_rows = [row for row in load(path) if row.suite != suite] + rows
     partial = path.with_suffix(".partial")
-    partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in every) + "\n]\n")
+    partial.write_text("[\n" + ",\n".join(json.dumps(asdict(row)) for row in all_rows) + "\n]\n")
     partial.rename(path)
-    return every
+    return all_rows
 
 
 def by_case(rows: list[Row]) -> list[Rows]:
-    """In the order of measurement."""
+    """The results of each case, in the order of measurement."""
     cases: dict[tuple[str, str, str, str], Rows] = {}
     for row in rows:
         cases.setdefault(row.key(), {})[row.impl] = row
@@ -123,7 +123,7 @@ def by_case(rows: list[Row]) -> list[Rows]:
 
 
 def state_of(row: Row | None) -> str:
-    """Measured; or refused, wrong or died; or skipped, because the case takes long."""
+    """Returns measured, refused, wrong, died, or skipped (the implementation is too slow)."""
     if row is None:
         return "skipped"
     if row.seconds_median is not None:
@@ -135,7 +135,7 @@ def state_of(row: Row | None) -> str:
 
 
 def best_row(rows: Rows, impl: str) -> Row | None:
-    """The fastest form of an implementation that has several ("onednn", "onednn 3.7 passive")."""
+    """The fastest row of an implementation with several rows ("onednn", "onednn 3.7 passive")."""
     order = ("measured", "wrong", "died", "refused")
     forms = [row for name, row in rows.items() if name == impl or name.startswith(impl + " ")]
     key = lambda row: (order.index(state_of(row)), row.seconds_median or 0.0)  # noqa: E731

@@ -1,4 +1,4 @@
-"""The data of a Select case: its inputs, the expected result, and the bytes that it must move."""
+"""The data of a Select case: inputs, expected result, and the number of bytes to move."""
 
 import math
 from collections.abc import Callable
@@ -9,10 +9,10 @@ import numpy as np
 from cases import WIDTH, Case, Operand, expand
 
 LINE = 64
-UNTOUCHED = 0x5A  # fills the gaps between dst's elements, before a call and in the answer
-# Random bits and set bits of an element. For floats, signs and mantissas are random and magnitudes
-# are in [1, 2), so that an implementation that computes with them can be right. i64 has values of
-# 31 bits, because OpenVINO truncates longer ones.
+UNTOUCHED = 0x5A  # fills the gaps between dst's elements, which no implementation may write
+# The random bits and the set bits of an element. Floats have random signs and mantissas, and
+# magnitudes in [1, 2). So an implementation that selects by multiplying and adding can be exact,
+# too. i64 has values of 31 bits, because OpenVINO truncates longer values.
 BITS = {
     "f32": (0x807FFFFF, 0x3F800000),
     "bf16": (0x807F, 0x3F80),
@@ -28,8 +28,8 @@ def runs(random: np.random.Generator, count: int) -> Any:
 
 
 def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
-    """A mask of the shape. Rows and columns are its last two dimensions; each index of the others
-    is a matrix. `random:p` is true with probability p."""
+    """A mask of the shape, whose last two dimensions are rows and columns of matrices. The kind
+    `random:p` is true with probability p."""
     random, whole = np.random.default_rng(seed), shape or (1,)
     kind, _, share = kind.partition(":")
     rows, columns = (1, *whole)[-2:]
@@ -39,7 +39,7 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
     rules: dict[str, Callable[[], Any]] = {
         "random": lambda: random.random(whole, np.float32) < float(share or 0.5),
         "padding": lambda: column < random.integers(columns // 4, columns + 1, matrices),
-        "causal": lambda: column <= row + columns - rows,  # the rows are the last ones
+        "causal": lambda: column <= row + columns - rows,  # the last row sees all columns
         "banded": lambda: abs(column - row) < 8,
         "runs": lambda: runs(random, math.prod(whole)).reshape(whole),
         "one_row": lambda: first == first.size // 2,
@@ -50,7 +50,8 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
 
 
 def view(data: Any, operand: Operand, width: int = 0) -> Any:
-    """A view of elements that are `width` bytes apart at stride 1."""
+    """A view of `data` as the operand. `width` is the bytes per unit of stride. If `width` is 0, a
+    unit is one item of `data`."""
     strides = [stride * (width or data.itemsize) for stride in operand.strides]
     return np.lib.stride_tricks.as_strided(data, operand.dims, strides)
 
@@ -63,16 +64,16 @@ def values(operand: Operand, dtype: str, seed: int) -> Any:
 
 
 def line_bytes(operand: Operand, width: int, touched: Any) -> int:
-    """The bytes of the cache lines with a touched element, each counted once."""
+    """The bytes of all cache lines that contain a touched element."""
     marks = np.zeros(-(-operand.span() * width // LINE) * LINE, bool)
     np.copyto(view(marks, operand, width), True, where=touched)
     return int(marks.reshape(-1, LINE).any(axis=1).sum()) * LINE
 
 
 def make(case: Case, folder: str) -> tuple[int, int]:
-    """Writes cond, src_0, src_1 and the answer as files, each with all bytes of its span.
-    Returns the least bytes to read and to write, in whole cache lines. A source's line counts only
-    if an element in it is selected."""
+    """Writes cond, src_0, src_1 and the expected dst as files, each with all bytes of its span.
+    Returns the least bytes to read and to write, in whole cache lines. Lines of a source without a
+    selected element do not count."""
     width, shape = WIDTH[case.dtype], case.dst.dims
     cond = np.zeros(case.cond.span(), bool)
     view(cond, case.cond)[...] = mask_of(case.mask, case.cond.dims, case.seed)

@@ -1,5 +1,5 @@
-"""Runs two cases of suite select with the real programs and the real limit. Results must be correct
-and times must be numbers. Their size does not matter, because the machine may be busy.
+"""Runs two cases of suite select with all programs and the limit. Results must be correct and times
+must be positive numbers. Times may be long, because the machine may be busy.
 
 Started by scripts/bench smoke, which builds everything.
 """
@@ -21,8 +21,8 @@ def is_figure(value: float | None) -> bool:
 
 
 def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
-    """Each case has all required implementations. None is wrong, and those that must not refuse
-    have times."""
+    """A line per fault. Each case must have a row of each implementation in `wanted`. No result may
+    be wrong. Maskwise, NumPy and the limit must have times."""
     faults = [] if rows else ["no case was measured"]
     for of_case in by_case(rows):
         any_row = next(iter(of_case.values()))

@@ -1,5 +1,5 @@
-"""Writes and prints tables. Tables for the documents go below build/bench, from where
-scripts/take_figures.py takes them. The Select suites print a line per case while they run."""
+"""Writes and prints tables. Tables for the documents are files below build/bench, which
+scripts/take_figures.py reads. The Select suites print a row per case while they run."""
 
 import argparse
 import json
@@ -34,9 +34,10 @@ def markdown(head: list[str], rows: Iterable[list[str]] = ()) -> str:
 
 
 def begin_suite(suite: str, description: str | None, things: str) -> str:
-    """Prints the machine's facts. Returns the argument --only; partial results are not kept."""
+    """Prints the machine's facts and returns the argument --only. If the argument is not empty, the
+    suite must not save its table."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
-    help_text = f"measure only {things} with this in their name, and keep nothing"
+    help_text = f"measure only {things} whose name contains this; do not save the table"
     parser.add_argument("--only", default="", help=help_text)
     only: str = parser.parse_args().only
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
@@ -44,25 +45,27 @@ def begin_suite(suite: str, description: str | None, things: str) -> str:
 
 
 def shown(head: list[str], rows: Iterable[list[str]]) -> list[list[str]]:
-    """Prints each row as soon as it is available; returns all rows."""
+    """Prints each row as soon as the row is measured. Returns all rows."""
     print(markdown(head))
-    kept = []
+    shown_rows = []
     for row in rows:
-        kept.append(row)
+        shown_rows.append(row)
         print(line_of(row), flush=True)
-    return kept
+    return shown_rows
 
 
-def keep(folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]) -> None:
+def save_table(
+    folder: Path, name: str, versions: str, head: list[str], rows: list[list[str]]
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     table = {"versions": versions, "head": head, "rows": rows}
     (folder / f"{name}.json").write_text(json.dumps(table, indent=1) + "\n")
     write_stamp(folder, name)
 
 
-def medians(left: str) -> dict[str, dict[str, Any]]:
-    """Google Benchmark's aggregates of repetitions, by case, in the program's order."""
-    entries = json.loads(left)["benchmarks"]
+def medians(text: str) -> dict[str, dict[str, Any]]:
+    """The medians in Google Benchmark's JSON output, by case, in the program's order."""
+    entries = json.loads(text)["benchmarks"]
     medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
     medians.sort(key=lambda entry: entry["family_index"])
     return {entry["run_name"]: entry for entry in medians}
@@ -73,7 +76,7 @@ PYTHON_HEAD += ["with `out=`", "times faster"]
 
 
 def python_row(case: str, numpy: float, copies: float, new: float, out: float) -> list[str]:
-    """Seconds per call. Maskwise is compared with the faster of NumPy's forms."""
+    """A row of seconds per call. Maskwise is compared with the faster of NumPy's forms."""
     best = min(numpy, copies)
     form = "where" if best == numpy else "copyto"
     cells = [case, time_text(numpy), f"{time_text(best)} ({form})"]

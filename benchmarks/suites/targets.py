@@ -1,4 +1,4 @@
-"""The targets, each with the measured value."""
+"""The targets and the measured values."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ from table import markdown
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
 MEMORY_BYTES = 8 << 20
-ABOVE = 1.1  # share of the limit: some way to move the bytes is faster than the limit's
+ABOVE = 1.1  # a share of the limit above this counts as faster than the limit
 
 HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
 
@@ -25,7 +25,7 @@ class Line:
     about: str
     target: str
     measured: str
-    counts: str  # counts: how many cases meet it, how many do not
+    counts: str  # the number of cases by state
     holds: bool | None  # None: not measured
 
     def cells(self) -> list[str]:
@@ -33,12 +33,12 @@ class Line:
         return [self.about, self.target, self.measured, self.counts, verdict]
 
 
-Values = list[tuple[float, str]]  # each with the case's name, ascending
+Values = list[tuple[float, str]]  # values with the names of their cases, ascending
 
 
 @dataclass
 class Measured:
-    """Facts about a set of cases."""
+    """The values and the states of a set of cases."""
 
     values: Values
     states: Counter[str]
@@ -67,7 +67,7 @@ def columns(rows: Rows) -> int:
 
 
 def walks_rows(rows: Rows) -> bool:
-    """Whether every operand is contiguous, a repeated row, or a scalar: nothing to pack."""
+    """Whether no operand is packed: each is contiguous, a repeated row, or a scalar."""
     maskwise = rows["maskwise"]
     for text in (maskwise.cond, maskwise.src_0, maskwise.src_1):
         strides = [int(stride) for stride in text.split("@")[1].split("x")] if "@" in text else [1]
@@ -103,7 +103,7 @@ def fractions(cases: Iterable[Rows]) -> Measured:
 
 
 def at_least(about: str, target: float, measured: Measured, unit: str = "") -> Line:
-    """The worst of the values, how many miss the target, and the median."""
+    """A line with the worst value, the median, and how many values miss the target."""
     values = measured.values
     if not values:
         return Line(about, f"{target:g}{unit}", "-", measured.text(), None)
@@ -208,15 +208,15 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
 
 
 def is_above(row: Row) -> bool:
-    """Whether the result exceeds the limit in a case so large that call overhead does not
-    matter."""
+    """Whether the share of the limit is above ABOVE, and the case exceeds L2. In smaller cases, the
+    overhead of a call matters."""
     return row.bytes > core_cache_bytes() and (row.limit_fraction or 0.0) > ABOVE
 
 
-def limit_line(every: list[Rows]) -> Line:
-    """Cases that exceed the limit in two of three measurements: the limit is at fault, not
-    noise."""
-    larger = beyond_l2(every)
+def limit_line(all_cases: list[Rows]) -> Line:
+    """Lists the results above the limit whose repetitions were above the limit, too, or are
+    missing. A single result above the limit may be noise."""
+    larger = beyond_l2(all_cases)
     measured = [
         (row.limit_fraction, row, name_of(rows))
         for rows in larger
@@ -257,9 +257,9 @@ def copy_line(copies: dict[str, float]) -> Line:
     return Line(about, f"{ABOVE}", f"{ratio:.2f}: {text}", pairs, ratio <= ABOVE)
 
 
-def lines_of(every: list[Rows], notes: dict[str, Any]) -> list[Line]:
+def lines_of(all_cases: list[Rows], notes: dict[str, Any]) -> list[Line]:
     by_suite = {
-        suite: [rows for rows in every if rows["limit"].suite == suite]
+        suite: [rows for rows in all_cases if rows["limit"].suite == suite]
         for suite in ("select", "sweep", "small")
     }
     lines = (
@@ -267,7 +267,7 @@ def lines_of(every: list[Rows], notes: dict[str, Any]) -> list[Line]:
         + sweep_lines(by_suite["sweep"])
         + small_lines(by_suite["small"])
     )
-    return [*lines, *note_lines(notes), limit_line(every), copy_line(notes["copies"])]
+    return [*lines, *note_lines(notes), limit_line(all_cases), copy_line(notes["copies"])]
 
 
 def missed(lines: list[Line]) -> list[str]:
@@ -278,6 +278,6 @@ def missed(lines: list[Line]) -> list[str]:
     ]
 
 
-def report(every: list[Rows], lines: list[Line], facts: dict[str, str]) -> str:
-    head = [f"{facts['machine']}; {facts['began']}", versions_of(every[:40])]
+def report(all_cases: list[Rows], lines: list[Line], facts: dict[str, str]) -> str:
+    head = [f"{facts['machine']}; {facts['began']}", versions_of(all_cases[:40])]
     return "\n".join(["", *head, "", markdown(HEAD, [line.cells() for line in lines])])

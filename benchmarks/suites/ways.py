@@ -1,14 +1,14 @@
-"""The limit of the machine: the best of many ways to move a case's bytes."""
+"""The limit of the machine: the fastest of many ways to move a case's bytes."""
 
 import statistics
 from dataclasses import dataclass, field
 
 from worker import Worker
 
-WARM_SECONDS = 10e-3  # the warm-up of the clients
+WARM_SECONDS = 10e-3  # as in the clients
 RANKING_PASSES = 6
 AS_MANY_AS_FIT = 1000
-KEPT = 6  # ways that are measured again in every turn
+KEPT = 6  # the number of ways that every turn measures again
 
 
 @dataclass
@@ -20,8 +20,8 @@ class Way:
 
 
 def ranked(ways: list[Way]) -> list[Way]:
-    """Fastest first, by the median rank over the passes, because a pass with slow memory slows all
-    ways."""
+    """Sorts the ways, fastest first. A way's time in a pass is divided by the median time of the
+    pass, because slow memory slows all ways of a pass."""
     columns = zip(*(way.passes for way in ways), strict=True)
     middles: list[float] = [statistics.median(seconds) for seconds in columns]
 
@@ -33,8 +33,8 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 
 class Limit:
-    """Each way runs 10 ms in all, in passes over all ways. Each turn measures the best again, as
-    warm as the implementations, and ranks them by all their measurements."""
+    """Each way first runs 10 ms in all, in passes over all ways. Each turn measures the best ways
+    again, with the warm-up of the implementations, and ranks these ways by all measurements."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -42,14 +42,14 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways to move this many bytes. `threads` selects the ways with that thread
-        count."""
+        """Ranks the ways to move these numbers of bytes. `threads`: only ways with this number of
+        threads."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 
     def rank(self, threads: int | None = None) -> None:
-        every = [Way(number, **about) for number, about in enumerate(self.about["ways"])]
-        ways = [way for way in every if threads in (None, way.threads)]
+        all_ways = [Way(number, **about) for number, about in enumerate(self.about["ways"])]
+        ways = [way for way in all_ways if threads in (None, way.threads)]
         half_pass = WARM_SECONDS / RANKING_PASSES / 2
         self.time(ways, AS_MANY_AS_FIT, half_pass, half_pass, RANKING_PASSES)
         self.kept = ranked(ways)[:KEPT]

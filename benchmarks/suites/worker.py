@@ -1,4 +1,4 @@
-"""The measured processes, one per implementation, with requests line by line."""
+"""The measured processes, one per implementation. Requests and answers are lines."""
 
 import contextlib
 import json
@@ -19,9 +19,9 @@ class Died(Exception):
 
 
 class Worker:
-    """A process that answers line by line in JSON. If it died, the next request starts it again.
-    `rests`: it is stopped between requests, because its threads spin and would take processors from
-    others."""
+    """A process that answers requests by lines of JSON. A request starts the process if it does not
+    run. `rests`: the process is stopped between requests, because its spinning threads would slow
+    other processes."""
 
     def __init__(
         self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False
@@ -47,12 +47,13 @@ class Worker:
                 text=True,
                 bufsize=1,
                 env=self.environment,
-                start_new_session=True,  # an interrupt ends the run, not this process's answer
+                start_new_session=True,  # an interrupt does not reach this process
             )
         return self.process
 
     def answer_of(self, request: str, begin: str = "") -> dict[str, Any]:
-        """The rest of the line that begins with this prefix."""
+        """Sends a request. Returns the JSON after the prefix `begin` of the next line that has this
+        prefix."""
         process = self.process or self.start()
         assert process.stdin and process.stdout
         line = None
@@ -83,7 +84,8 @@ class Worker:
 
 
 def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
-    """Runs a program of the build with that oneDNN, with or without Maskwise."""
+    """The command that runs a program of the build with the lane's oneDNN; `impl` "maskwise"
+    preloads the plugin."""
     command = [str(ROOT / "scripts/lane")]
     if impl == "maskwise":
         command += ["--preload", str(build / "lib/libmaskwise_onednn.so")]
@@ -91,7 +93,7 @@ def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
 
 
 def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
-    """The client of oneDNN Graph, with or without Maskwise."""
+    """The client of oneDNN Graph; `impl` "maskwise" preloads the plugin."""
     command = lane_command(impl, build, lane, f"bench_client-{lane}")
     environment = {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"}
     if wait_policy:
@@ -100,7 +102,7 @@ def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
 
 
 def openmp_lanes(described: str) -> list[str]:
-    """The lanes that run on OpenMP, from the output of scripts/lane --describe, newest last."""
+    """The lanes with OpenMP in the output of scripts/lane --describe, newest last."""
     lines = [line for line in described.splitlines() if "OMP_WAIT_POLICY" in line]
     matches = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
     pairs = [(match[2].split("."), match[1]) for match in matches if match]
@@ -108,8 +110,8 @@ def openmp_lanes(described: str) -> list[str]:
 
 
 def onednn_alone(build: Path, lane: str) -> list[Worker]:
-    """The lane's oneDNN, and the newest native one, which has no SYCL between call and work.
-    OpenMP's wait policy is the user's choice, so both policies are measured."""
+    """The lane's oneDNN, and the newest oneDNN with OpenMP, which has no overhead of SYCL. Users
+    choose OpenMP's wait policy, so both policies are measured."""
     describe = [str(ROOT / "scripts/lane"), "--describe"]
     openmp = openmp_lanes(subprocess.check_output(describe, text=True))
     built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
@@ -124,7 +126,7 @@ def onednn_alone(build: Path, lane: str) -> list[Worker]:
 
 
 def engine(build: Path, impl: str = "maskwise", **environment: str) -> Worker:
-    """Maskwise by its engine, without oneDNN."""
+    """The client of Maskwise's engine, without oneDNN."""
     return Worker(impl, [str(build / "bin/bench_client-engine")], environment)
 
 

@@ -1,5 +1,5 @@
-// Maskwise: attention, dst = softmax(query * key^T * scale, masked) * value. Parts that the mask
-// removes are not computed.
+// Maskwise: attention, dst = softmax(query * key^T * scale, masked) * value. Fully masked tiles of
+// scores are skipped.
 //
 //   using namespace maskwise;
 //   attention_desc desc;
@@ -25,83 +25,87 @@ struct cached_maps;
 
 inline namespace v1 {
 
-// The order of operations. tiles: online softmax over tiles of keys, the fastest. operators:
-// MatMul, SoftMax and MatMul in sequence, with the roundings of these operators. fixed: the same,
-// and every sum adds its terms one by one in the order of the keys. On one machine, the bits of a
-// row of dst then depend only on its query and on its unmasked keys and values, not on the batch,
-// padding, packed neighbors, the number of rows, the form of the mask, or threads. The oracle of
-// this contract is tests/unit/attention/test_fixed_order.cpp.
+// The order of operations. `tiles` runs an online softmax over tiles of keys and is the fastest.
+// `operators` runs MatMul, SoftMax and MatMul in sequence, with the roundings of these operators.
+// `fixed` does the same, and sums over keys add one key after the other, in order. On one machine,
+// the bits of a row of dst then depend only on its query and on its unmasked keys and values. They
+// do not depend on the batch, the padding, packed neighbors, the number of rows, the form of the
+// mask or the threads. tests/unit/attention/test_fixed_order.cpp tests this contract.
 enum class attention_order : std::uint8_t { tiles, operators, fixed };
 
-// The score of a row (of query) and a key is, in this order and in f32:
+// The score of a query row and a key is computed in f32 and in this order:
 //
 //   score = dot(query row, key row) * scale
 //   score = soft_cap * tanh(score / soft_cap)                  if soft_cap is not 0
 //   score = score + bias                                       if there is a bias
 //   score = cond && rules ? score : fill                       if there is a mask
 //
-// The row of dst is the mean of value's rows, weighted by exp(score). A sink adds one score with a
-// value of 0 to each row of its head. Sums are f32. With bias_on_fill the bias is added last, so
-// also to the fill.
+// Each row of dst is the mean of value's rows, weighted by exp(score). A sink adds one more key to
+// each row of its head. The key's score is the sink, and its value row is zeros. Sums are f32. With
+// bias_on_fill, the bias is added after the mask, also to the fill.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
-// {batch..., heads, keys, columns}; at least {rows, depth}. The dimensions before the last two
-// broadcast by NumPy's rule. With grouped_queries, query may have g times the heads of key and of
-// value: head h of query then uses head h / g.
+// {batch..., heads, keys, columns}. The dimensions before the last two may be missing, and
+// broadcast by NumPy's rule. With grouped_queries, query may have g times as many heads as key or
+// value. Head h of query then uses head h / g of key or value.
 //
-// A bias of -1e30 or less (f16: -65504 or less) also masks. A tile in which all elements have such
-// a bias is computed only for rows without other keys. So scores there should be finite and at most
-// half of that (f16: 32752). In order `tiles`, values are summed before the division by the sum of
-// weights, so the number of keys times the largest value should fit f32.
+// A bias of -1e30 or less (f16: -65504 or less) also masks. If a tile has only such biases, it is
+// computed only if a row has no other keys. Before the bias, the scores of the tile should be
+// finite and at most 5e29 (f16: 32752). In order `tiles`, weighted values are summed before the
+// division by the sum of weights. So the number of keys times the largest value should fit f32.
 //
-// NaN and infinity in masked places: a score of -infinity has weight 0, and 0 * NaN is NaN, but a
-// skipped tile adds nothing. Either may happen, so keep masked values finite.
-// The same holds for an infinite or NaN bias on a fill of -infinity. With a fill of -infinity some
-// values never matter: those that the rules mask for all rows of a sequence, such as padding past
-// its length, and those of other sequences or documents. A NaN or infinite key never matters where
-// cond or the rules mask it.
+// Values at masked places should be finite. The weight of a masked value is 0, and 0 * NaN is NaN,
+// but a skipped tile adds nothing. For the same reason, with bias_on_fill and a fill of -infinity,
+// the bias at masked places should not be NaN or +infinity. With a fill of -infinity, a value never
+// matters if the rules mask its key for all rows of the sequence (such as padding past its length),
+// or if it belongs to another sequence or document. A NaN or infinite key never matters where cond
+// or the rules mask the key.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // undef: none; else boolean, any byte but 0 is true
     tensor_desc bias = {};         // undef: none; else f32, bf16 or f16
     // undef: none; else f32, bf16 or f16 that broadcasts to {batch..., heads}.
     tensor_desc sinks = {};
-    // undef: none; else i32 {sequences, pages}: key and value are a cache in pages that sequences
-    // may share, {pages of the cache, heads, keys of a page, depth or columns}. With n keys in a
-    // page, key i of sequence s is key i % n of the cache's page table[s][i / n]. Pages past a
-    // sequence's length (mask_rules::lengths) are not read, nor need their numbers be valid. query
-    // is {sequences, heads, rows, depth}; order is `tiles`, and fill -infinity.
+    // undef: none; else i32 {sequences, pages}. key and value are then a cache in pages, which
+    // sequences may share: {pages of the cache, heads, keys of a page, depth or columns}. With n
+    // keys in a page, key i of sequence s is key i % n of the cache's page table[s][i / n]. Pages
+    // past a sequence's length (mask_rules::lengths) are not read, and their numbers may be
+    // invalid. Requires a query of {sequences, heads, rows, depth}, order `tiles` or `fixed`, and a
+    // fill of -infinity.
     tensor_desc page_table = {};
     float fill = -std::numeric_limits<float>::infinity();
     bool cond_masks = false;         // a true cond masks, instead of a false one
-    bool bias_on_fill = false;       // see above
+    bool bias_on_fill = false;       // the bias is added after the mask
     std::optional<float> scale = {}; // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;
-    // If all scores of a row are -infinity, for example because all are masked, the row becomes
-    // zeros; if false, NaN, as SoftMax defines it. A row without keys always becomes zeros.
+    // A row whose scores are all -infinity becomes zeros, for example a masked row with the default
+    // fill. If false, the row becomes NaN, as SoftMax defines. A row without keys always becomes
+    // zeros.
     bool inf_as_zero = true;
-    // A row that would be NaN becomes zeros; its statistics stay NaN. Implies inf_as_zero.
+    // A row whose weights would be NaN becomes zeros; its statistics stay NaN. Implies inf_as_zero.
     bool nan_as_zero = false;
     bool grouped_queries = false;
     attention_order order = attention_order::tiles;
     // SoftMax's result type in orders `operators` and `fixed`: f32, bf16 or f16
     data_type weights_type = data_type::f32;
 
-    // cond and bias broadcast to {batch..., heads, rows, keys}. Operands may have any strides (see
+    // cond and bias broadcast to {batch..., heads, rows, keys}. Inputs may have any strides (see
     // tensor_desc).
 
     // {batch..., heads, rows, columns}, f32, bf16 or f16. undef: dense and of query's type.
     tensor_desc dst = {};
     // log(sum of exp(score)) per row: f32 {batch..., heads, rows}. undef: none. If all scores of a
-    // row are -infinity it is 0 with inf_as_zero, else NaN. Without keys it is -infinity.
+    // row are -infinity, its number is 0 with inf_as_zero and NaN without. Without keys and sinks,
+    // the number is -infinity.
     tensor_desc statistics = {};
 
     friend bool operator==(const attention_desc&, const attention_desc&) = default;
 };
 
-// Caches which tiles conds and biases mask, by address. So attentions that share a mask in memory,
-// such as the layers of a model, read it once. The masks must not change while the cache lives.
-// Copies share their contents. Thread-safe.
+// Caches which tiles a cond or bias masks, by the address of the mask. Attentions of one shape that
+// share a mask in memory, such as the layers of a model, then read the mask once. A cache holds
+// about 16 masks; further masks are read each time. The masks must not change while the cache
+// lives. Copies share one cache. Thread-safe.
 class MASKWISE_API mask_maps {
 public:
     mask_maps();
@@ -123,41 +127,45 @@ struct attention_operands {
     void* dst = nullptr;
     void* statistics = nullptr;
     const void* sinks = nullptr;
-    const mask_rules* rules = nullptr; // null: none; works with any plan
-    const mask_maps* maps = nullptr;   // a cache for cond and bias; null: they may have changed
+    const mask_rules* rules = nullptr; // null: no rules; any plan accepts rules
+    const mask_maps* maps = nullptr;   // caches cond and bias; null: both are read
     const void* page_table = nullptr;
 };
 
-// How the tiles of scores are treated, summed over all heads.
+// Numbers of tiles of scores by their treatment, summed over all heads.
 struct tile_counts {
     std::int64_t all = 0;
     std::int64_t full = 0;  // unmasked: computed without the mask
     std::int64_t mixed = 0; // partly masked: computed with the mask
-    // masked by a finite number: computed only for rows without other keys
+    // The bias is so low that every weight may be 0. Computed last, and only if a row gives the
+    // tile a weight.
     std::int64_t deferred = 0;
+    // Masked by cond or rules, or by a bias of -infinity.
     std::int64_t skipped = 0;
 };
 
-// A compiled attention. Immutable, and a pointer to shared data, so copies are cheap. Any number of
-// threads may execute one at once.
+// A compiled attention. Immutable. Copies are cheap, because they share data. Any number of threads
+// may execute one plan at once.
 class MASKWISE_API attention_plan {
 public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // Writes dst and statistics, on the threads of the caller's oneTBB task arena, or of the loop;
-    // little work runs on the calling thread.
-    // Throws argument_error for a null address of an operand with elements, for rules that do not
-    // fit, and for the number of a page that the cache does not have; std::bad_alloc; and
-    // exceptions of the loop. On argument_error and bad_alloc nothing is written.
+    // Writes dst and statistics. Runs on the loop's threads, or without a loop on the threads of
+    // the caller's oneTBB task arena. Small attentions run on the calling thread. Throws
+    // argument_error for a null address of an operand with elements, for rules that do not fit the
+    // description, for a page number that the cache does not have, and for a loop without threads
+    // or function. Throws std::bad_alloc, and exceptions of the loop. After argument_error and
+    // bad_alloc, nothing is written.
     void execute(const attention_operands& operands) const;
     void execute(const attention_operands& operands, const parallel_loop& loop) const;
 
-    // Counts the tiles that execute would compute for these operands. Reads cond and bias only.
-    // Throws as execute does.
+    // Counts the tiles of an execution with these operands. Reads cond, bias and the page table
+    // only; dst and statistics may be null. Throws as execute does.
     tile_counts count_tiles(const attention_operands& operands) const;
 
-    // Bytes of scratch memory that an execution on this many threads allocates, and reuses later.
+    // Bytes of scratch memory that an execution on this many threads uses. Later executions reuse
+    // the memory.
     std::int64_t scratch_bytes(int threads) const noexcept;
 
     // A move is a copy: the source stays valid.
@@ -175,12 +183,12 @@ private:
 };
 
 // The dst() of compile(desc), without making a plan. Throws as compile does for types, layouts,
-// numbers and shapes.
+// numbers, and shapes that do not fit each other.
 MASKWISE_API tensor_desc infer_dst(const attention_desc& desc);
 
 // Throws argument_error for unsupported types, layouts and numbers, and if MASKWISE_MAX_ISA is not
-// an instruction set of this machine. Throws shape_error for shapes that do not fit each other and
-// sizes beyond 64 bits.
+// an instruction set of this machine. Throws shape_error for negative extents, for shapes that do
+// not fit each other, and for sizes beyond 64 bits, 2^48 elements a row or 2^60 multiplications.
 MASKWISE_API attention_plan compile(const attention_desc& desc);
 
 // The plan in one line, and explained in words. For people and logs: the text may change with any

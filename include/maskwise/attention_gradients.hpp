@@ -1,4 +1,4 @@
-// Maskwise: gradients of attention. Their cost follows the mask, as attention's does.
+// Maskwise: gradients of attention. Fully masked tiles are skipped, as in attention.
 //
 //   attention_desc desc; // as for the attention, with statistics
 //   ...
@@ -16,35 +16,36 @@ struct gradients_plan; // internal
 
 inline namespace v1 {
 
-// The gradients of a function of attention's dst by attention's inputs, from its gradient by dst.
-// Scores are computed again from query, key and the statistics; memory is linear in rows and keys.
+// Computes the gradients of a loss with respect to attention's inputs, from the loss's gradient
+// with respect to dst. Scores are recomputed from query, key and the statistics, so memory is
+// linear in rows and keys.
 //
-// Masked places pass no gradient to query, key and soft cap. Rows without keys have gradients of 0.
-// NaN and infinity in keys, values, queries and dst's gradient matter only in unmasked places, as
-// in the attention. Results do not depend on the number of threads.
-//
-// If all scores of a row are below -2^17, as with a bias of -1e9 on every key, the statistics of
-// the row have lost the logarithm of the sum. Maskwise then computes the row's weights again.
+// No gradient passes through masked scores to query and key. Rows without keys have gradients of 0.
+// NaN and infinity in query, key, value and dst_gradient matter only at unmasked places; the limits
+// of attention_desc apply. Results do not depend on the number of threads.
+// If a row's f32 statistics are above 2^17 in magnitude, for example under a bias of -1e9 on every
+// key, they have lost the logarithm of the sum. Maskwise then recomputes the row's weights.
 struct attention_gradients_desc {
-    // As compiled for the result, in order `tiles` and without nan_as_zero. Statistics that are
-    // undef are dense. With grouped_queries, key and value have the same number of heads.
+    // The description that the attention is compiled with. Requires order `tiles` and no
+    // nan_as_zero. With grouped_queries, key and value must have the same number of heads. If the
+    // statistics are undef, the gradients read dense f32 statistics.
     attention_desc attention;
     tensor_desc dst_gradient = {}; // f32, bf16 or f16 of dst's shape. undef: dense, of dst's type
 
-    // Gradients of f32, bf16 or f16. undef: of the operand's type. Without extents: dense. The
-    // shapes are those of the operands, with the dimensions before the last two broadcast as in
-    // dst: {batch..., heads, rows, depth}, {batch..., key heads, keys, depth} and {batch..., key
-    // heads, keys, columns}.
+    // f32, bf16 or f16. undef: the type of query. A gradient without extents is dense. The
+    // dimensions before the last two are broadcast as in dst: {batch..., heads, rows, depth},
+    // {batch..., key heads, keys, depth} and {batch..., key heads, keys, columns}.
     tensor_desc query_gradient = {}, key_gradient = {}, value_gradient = {};
-    // f32 of the operand's shape: sums over its broadcast dimensions. undef: not computed.
+    // f32 of the operand's shape, summed over broadcast dimensions. undef: not computed.
     tensor_desc bias_gradient = {}, sinks_gradient = {};
 
     friend bool operator==(const attention_gradients_desc&,
                            const attention_gradients_desc&) = default;
 };
 
-// Addresses as in attention_operands. `attention` has the inputs, and dst and statistics as the
-// attention wrote them; these are read only. Gradients overlap no other operand.
+// Addresses as in attention_operands. `attention` holds the inputs, and dst and statistics as the
+// attention wrote them. Nothing in `attention` is written. Gradients must not overlap any other
+// operand.
 struct attention_gradients_operands {
     attention_operands attention;
     const void* dst_gradient = nullptr;
@@ -55,18 +56,20 @@ struct attention_gradients_operands {
     void* sinks_gradient = nullptr;
 };
 
-// Compiled gradients. Immutable, and a pointer to shared data, so copies are cheap. Any number of
-// threads may execute one at once.
+// Compiled gradients. Immutable. Copies are cheap, because they share data. Any number of threads
+// may execute one plan at once.
 class MASKWISE_API attention_gradients_plan {
 public:
-    // The description with all types, extents and strides. Valid as long as the plan.
+    // The description with all types, extents and strides. The reference is valid as long as the
+    // plan.
     const attention_gradients_desc& desc() const noexcept;
 
-    // Writes the gradients. Threads and exceptions as attention_plan::execute.
+    // Writes the gradients. Uses threads and throws as attention_plan::execute does.
     void execute(const attention_gradients_operands& operands) const;
     void execute(const attention_gradients_operands& operands, const parallel_loop& loop) const;
 
-    // Bytes of scratch memory that an execution on this many threads allocates, and reuses later.
+    // Bytes of scratch memory that an execution on this many threads uses. Later executions reuse
+    // the memory.
     std::int64_t scratch_bytes(int threads) const;
 
     // Internal.
@@ -76,7 +79,7 @@ private:
     std::shared_ptr<const gradients_plan> data_;
 };
 
-// Throws as compile(attention_desc) does.
+// Throws as compile(attention_desc) does, also for the gradients.
 MASKWISE_API attention_gradients_plan compile(const attention_gradients_desc& desc);
 
 } // namespace v1

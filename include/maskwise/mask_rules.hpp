@@ -17,31 +17,34 @@
 namespace maskwise {
 inline namespace v1 {
 
-// A sliding window: this many keys on either side of a row's position; -1: all. Same as
-// flash_attn's window_size: |position - key| <= W is {W, W}. transformers' causal sliding_window of
-// W is {W - 1}.
+// A sliding window. A row attends to the key at its position, to `left` keys before it and to
+// `right` keys after it; -1 means all. flash_attn's window_size is {left, right}. A causal
+// sliding_window of W in transformers is {W - 1}.
 struct key_window {
     std::int64_t left = -1, right = -1;
-    std::int64_t first_keys = 0; // this many first keys of a sequence are always in the window
+    // This many first keys of the sequence or document are always in the window.
+    std::int64_t first_keys = 0;
 };
 
-// A row attends to its own chunk of keys and to this many earlier chunks.
+// Keys are in chunks of `size`. A row attends to the chunk of its position and to `earlier` chunks
+// before that chunk.
 struct key_chunks {
     std::int64_t size = 1, earlier = 0;
 };
 
-// A run of rows that attend to one run of keys only.
+// The rows [first_row, first_row + rows) attend only to the keys [first_key, first_key + keys).
 struct document {
     std::int64_t first_row = 0, rows = 0, first_key = 0, keys = 0;
 };
 
 // A key is unmasked if every rule that is set allows it. A vector has one element for all
-// sequences, or one per sequence; a sequence is an index of dst's first dimension. Numbers are at
+// sequences, or one per sequence. A sequence is an index of dst's first dimension. Numbers are at
 // most 2^48.
 //
-// position(r) = r + offset. `from_end`: shifted so that the last row aligns with the last key.
-// `in_documents`: rows, keys and the shift are counted within each document. Chunks, prefixes and
-// first_keys count from the first key of the document, or else of the sequence.
+// position(r) = r + offset. With `from_end`, positions are shifted so that the last row aligns with
+// the last key that is not padding. With `in_documents`, rows, keys and the shift are counted
+// within each document. Chunks, prefixes and first_keys count from the document's first key, or
+// without documents from the sequence's start.
 struct mask_rules {
     std::vector<std::int64_t> offsets = {}; // empty: 0
     bool from_end = false;
@@ -49,28 +52,29 @@ struct mask_rules {
     bool causal = false; // key <= position
     std::optional<key_window> window = {};
     std::optional<key_chunks> chunks = {};
-    // all rows attend to this many first keys, despite causal, window and chunks
+    // All rows attend to this many first keys, even if causal, window or chunks mask these keys.
     std::vector<std::int64_t> prefixes = {};
     std::vector<std::int64_t> starts = {}, lengths = {}; // start <= key < length
-    // ALiBi: slope * |position - key| is subtracted from each score, after the soft cap. One finite
-    // slope per head of dst's last dimension before the rows, or per sequence and head; empty:
-    // none. Excludes a bias.
+    // ALiBi: slope * |position - key| is subtracted from each score after the soft cap. One finite
+    // slope per head (the dimension of dst before the rows), or one per sequence and head; empty:
+    // none. Must be empty if there is a bias.
     std::vector<float> slopes = {};
-    // Per sequence, ordered by rows and disjoint; empty: no documents. Rows outside all documents
-    // are fully masked. With a fill of -infinity, numbers of a document, even NaN, never reach rows
-    // of another.
+    // The documents of each sequence, ordered by row, with disjoint rows; empty: no documents. Rows
+    // outside all documents are fully masked. With a fill of -infinity, the numbers of a document
+    // (even NaN) never affect rows of another document.
     std::vector<std::vector<document>> documents = {};
 };
 
-// Writes the mask of one sequence as rows x keys bytes, 1 if unmasked, for inspection and for
-// interfaces that need an array. Throws argument_error, and writes nothing, for contradictory
-// rules, a `sequence` outside [0, sequences), negative extents, extents above 2^48 or with a
-// product beyond 64 bits, and a null `mask` unless rows or keys are 0.
+// Writes the mask of one sequence as rows x keys bytes: 1 if unmasked, else 0. Throws
+// argument_error for contradictory rules, a `sequence` outside [0, sequences), negative extents,
+// extents above 2^48 or with a product beyond 64 bits, and a null `mask` unless rows or keys are 0.
+// After an error, nothing is written.
 MASKWISE_API void write_mask(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                              std::int64_t rows, std::int64_t keys, std::byte* mask);
 
-// The same as a bias for the scores of one of `heads` heads: -infinity if masked, else minus slope
-// times distance, or 0 without slopes. Also throws for a `head` outside [0, heads).
+// Writes the rules as a bias for the scores of one head: -infinity if masked, else -slope *
+// |position - key|, or 0 without slopes. Throws as write_mask does, for a `head` outside [0,
+// heads), and for slopes that are not finite or have a wrong number.
 MASKWISE_API void write_bias(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                              std::int64_t heads, std::int64_t head, std::int64_t rows,
                              std::int64_t keys, float* bias);

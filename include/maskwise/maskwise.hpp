@@ -11,7 +11,7 @@
 // true. All functions are thread-safe. Arguments that Maskwise does not support throw one of the
 // errors below; std::bad_alloc may be thrown, too.
 //
-// All names are in the inline namespace v1, so maskwise::plan is maskwise::v1::plan. Its number
+// All names are in the inline namespace v1, so maskwise::plan is maskwise::v1::plan. The name v1
 // changes with the ABI, so a program does not link with an incompatible library.
 #pragma once
 
@@ -48,7 +48,7 @@ class MASKWISE_API argument_error : public error {
     using error::error;
 };
 
-// Shapes that do not fit each other by the dialect's broadcast rule.
+// Shapes that do not fit each other, negative extents, and sizes beyond the limits.
 class MASKWISE_API shape_error : public error {
     using error::error;
 };
@@ -81,7 +81,7 @@ MASKWISE_API std::string_view to_string(data_type type);
 
 inline constexpr int max_rank = 64;
 
-// Extents or strides of one tensor, outermost first: at most max_rank numbers, else shape_error.
+// Extents or strides of one tensor, outermost first. More than max_rank numbers throw shape_error.
 // Rank 0 is a scalar. Up to inline_rank numbers are stored in the object, more on the heap. A
 // moved-from object is a scalar.
 class dims {
@@ -190,9 +190,10 @@ struct tensor_desc {
     friend bool operator==(const tensor_desc&, const tensor_desc&) = default;
 };
 
-// Definitions of the operator. They differ in types, in the names of inputs (used in error texts
-// only) and in the broadcast rule. In onnx_* all three inputs broadcast to each other. In the
-// others src_0 and src_1 do, and cond then broadcasts to the result.
+// Definitions of the operator. The dialects differ in types, in the names of inputs (used in error
+// texts only) and in the broadcast rule. In onnx_*, all three inputs broadcast to each other. In
+// the other dialects, src_0 and src_1 broadcast to each other, and then cond broadcasts to their
+// shape.
 enum class dialect : std::uint8_t {
     onednn_select,     // f32, bf16, f16
     openvino_select_1, // all but complex64, complex128, string
@@ -203,8 +204,8 @@ enum class dialect : std::uint8_t {
 // "onednn::Select", "openvino::Select-1", "onnx::Where-9", "onnx::Where-16".
 MASKWISE_API std::string_view to_string(dialect form);
 
-// Whether inputs of different shapes broadcast. none: all three shapes must be equal. ONNX has no
-// such attribute and always broadcasts, so none is refused there.
+// Whether inputs of different shapes broadcast. With `none`, all three shapes must be equal. ONNX
+// always broadcasts, so its dialects refuse `none`.
 enum class auto_broadcast : std::uint8_t { numpy, none };
 
 // The operands of a Select. If dst is undef, it is dense and has the type of src_0.
@@ -222,16 +223,16 @@ struct select_inputs {
     const void* src_1 = nullptr;
 };
 
-// The caller's threads, to use instead of oneTBB's. run(count, body) must call body(i) once for
-// each i in [0, count), in any order, on up to `threads` threads, and return when all calls have
-// returned.
+// Threads of the caller, used instead of oneTBB's threads. run(count, body) must call body(i) once
+// for each i in [0, count), in any order and on up to `threads` threads. run must return after all
+// calls have returned.
 struct parallel_loop {
     int threads = 1;
     std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
 };
 
-// A compiled Select. Immutable, and a pointer to shared data, so copies are cheap. Any number of
-// threads may execute one at once.
+// A compiled Select. Immutable. Copies are cheap, because they share data. Any number of threads
+// may execute one plan at once.
 class MASKWISE_API plan {
 public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
@@ -241,12 +242,12 @@ public:
     // its element {0,...,0}. Large Selects run in the caller's oneTBB task arena, or in the loop.
     // Overlap: dst may be exactly src_0 or src_1 if their descriptions are equal. Any other overlap
     // with an input is undefined.
-    // Errors: a null address of an operand throws argument_error unless dst is empty, as does a
-    // loop without threads or function; then nothing is written. Exceptions of copying a
-    // std::string and of the loop pass through; then each element of dst holds its old or its new
+    // Errors: throws argument_error for a null address of an operand (unless dst is empty) and for
+    // a loop without threads or function. Nothing is written then. Exceptions of copying a
+    // std::string and of the loop pass through. Each element of dst then holds its old or its new
     // value.
-    // Resources: allocates nothing and takes no lock. Packed operands use up to 160 KiB of the
-    // thread's stack.
+    // Resources: takes no lock, and allocates only to copy strings. Packed operands use up to 160
+    // KiB of the thread's stack.
     void execute(const select_inputs& inputs, void* dst) const;
     void execute(const select_inputs& inputs, void* dst, const parallel_loop& loop) const;
 
@@ -269,26 +270,27 @@ private:
 MASKWISE_API tensor_desc infer_dst(dialect form, select_desc desc,
                                    auto_broadcast broadcast = auto_broadcast::numpy);
 
-// The plan for operands of these layouts. Plans are cached: compiling the same again is a look-up.
-// Throws argument_error for types that the dialect lacks, for auto_broadcast::none if it lacks that
-// attribute, for unsupported layouts, and if MASKWISE_MAX_ISA is not an instruction set of this
-// machine. Throws shape_error for negative extents, shapes that do not broadcast, a dst of another
-// shape, and sizes beyond 64 bits.
+// The plan for operands of these layouts. Up to 1024 plans are cached, and compiling one of these
+// again is a look-up. Throws argument_error for types that the dialect lacks, for
+// auto_broadcast::none if the dialect lacks that attribute, for unsupported layouts, and if
+// MASKWISE_MAX_ISA is not an instruction set of this machine. Throws shape_error for negative
+// extents, shapes that do not broadcast, a dst of another shape, and sizes beyond 64 bits.
 MASKWISE_API plan compile(dialect form, select_desc desc,
                           auto_broadcast broadcast = auto_broadcast::numpy);
 
 // The plan in one line: loops, tile, access of each operand, kernel, stores, instruction set. For
 // people and logs: the text may change with any version.
 MASKWISE_API std::string to_string(const plan& plan);
-// The same in words: one line each for the access of an operand, for the kernel, and for the
-// threads that it would use now.
+// The plan in words: one line for the access of each operand, one for the kernel, and one for the
+// threads that an execution would use now.
 MASKWISE_API std::string explain(const plan& plan);
 
 // The version of the loaded library: "1.2.3".
 MASKWISE_API std::string_view version() noexcept;
 // The instruction set of new plans: "scalar", "sse4", "avx2", "avx512", "amx", "neon" or
-// "neon_bf16". The environment's MASKWISE_MAX_ISA limits it; "neon_bf16" must be named there.
-// Throws argument_error if it names no instruction set of this machine.
+// "neon_bf16". The environment variables MASKWISE_MAX_ISA and, on x86, ONEDNN_MAX_CPU_ISA limit the
+// instruction set. Only MASKWISE_MAX_ISA selects "neon_bf16". Throws argument_error if
+// MASKWISE_MAX_ISA names no instruction set of this machine.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1

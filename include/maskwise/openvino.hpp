@@ -2,7 +2,7 @@
 //
 //   auto compiled = core.compile_model(maskwise::openvino::accelerate(model), "CPU");
 //
-// Compile with OpenVINO 2026.0 or newer, and link with it and with libmaskwise_openvino.so.
+// Compile with OpenVINO 2026.0 or newer, and link with OpenVINO and libmaskwise_openvino.so.
 #pragma once
 
 #include <openvino/core/model.hpp>
@@ -13,14 +13,14 @@ namespace maskwise::openvino {
 inline namespace v1 {
 
 struct accelerate_options {
-    bool force = false; // take everything that Maskwise can run, even if it is not faster
-    // Outputs zeros for a row without an unmasked key, as PyTorch does; OpenVINO outputs NaN. Takes
-    // every attention and Softmax that Maskwise can run.
+    bool force = false; // replace all that Maskwise can run, even if it is not faster
+    // Outputs zeros for a row without an unmasked key, as PyTorch does; OpenVINO outputs NaN.
+    // Replaces every attention and Softmax that Maskwise can run.
     bool zero_masked_rows = false;
     // The INFERENCE_PRECISION_HINT of compile_model, which operations of a compiled model cannot
-    // read. bf16: f32 attention is computed in bf16. dynamic: attention is computed in the types of
-    // the model. On CPUs with AVX512_BF16 the plugin then uses bf16, so only causal f32 attention
-    // is taken.
+    // read. With bf16, f32 attention is computed in bf16. With dynamic, attention is computed in
+    // the model's types. On CPUs with AVX512_BF16, the CPU plugin then uses bf16, so only causal
+    // f32 attention is replaced.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };
 

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// The part of ONNX Runtime's C API that an execution provider uses. This project declares it,
-// because no wheel has the headers and the API only ever appends. functions.inc lists the
-// functions. tests/onnxruntime compares both with the real headers, which declare the types if
-// MASKWISE_REAL_ONNXRUNTIME is defined.
+// The part of ONNX Runtime's C API that an execution provider uses. This file declares that part,
+// because no wheel has the headers. New versions only append to the API. functions.inc lists the
+// functions. tests/onnxruntime compares both files with the real headers, which declare the types
+// if MASKWISE_REAL_ONNXRUNTIME is defined.
 #ifndef MASKWISE_REAL_ONNXRUNTIME
 struct OrtApi;
 struct OrtEpApi;
@@ -61,7 +61,7 @@ MASKWISE_ORT_NUMBERS(F)
 #endif
 
 // Structures that a provider fills, with the members of version 24 in their order. ONNX Runtime
-// skips null functions and reads only the members of version ort_version_supported.
+// reads only the members of version ort_version_supported, and skips most null functions.
 #ifdef MASKWISE_REAL_ONNXRUNTIME
 namespace maskwise::ort::declared {
 #endif
@@ -105,7 +105,7 @@ static_assert(sizeof(OrtEpFactory) == 18 * sizeof(void*));
 
 struct OrtKernelImpl {
     std::uint32_t ort_version_supported;
-    std::uint32_t flags; // 0
+    std::uint32_t flags; // always 0
     OrtStatus* (*Compute)(::OrtKernelImpl*, OrtKernelContext*) noexcept;
     void (*Release)(::OrtKernelImpl*) noexcept;
     unused_function PrePackWeight, SetSharedPrePackedWeight;

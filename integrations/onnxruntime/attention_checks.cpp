@@ -15,19 +15,19 @@ void expect_shape(const operand& operand, const dims& expected) {
 void require_elements(const operand& operand) {
     if (operand.extents && std::ranges::find(*operand.extents, 0) != operand.extents->end())
         refuse_shape(std::string(operand.name) + " of shape " + to_string(*operand.extents) +
-                     " has no element");
+                     " has no elements");
 }
 
-// {batch, rows, heads * depth} as {batch, heads, rows, depth}. Shapes of four dimensions are
-// returned unchanged.
+// Converts the shape {batch, rows, heads * depth} to {batch, heads, rows, depth}. Returns a shape
+// of four dimensions unchanged.
 dims by_heads(std::string_view name, const operand& operand, std::int64_t heads) {
     if (!operand.extents) return {-1, -1, -1, -1};
-    const dims& all = *operand.extents;
-    if (all.rank() == 4) return all;
-    if (all.rank() != 3 || heads < 1 || (all[2] >= 0 && all[2] % heads != 0))
-        refuse_shape(std::string(name) + " is " + to_string(all) + " with " +
+    const dims& whole = *operand.extents;
+    if (whole.rank() == 4) return whole;
+    if (whole.rank() != 3 || heads < 1 || (whole[2] >= 0 && whole[2] % heads != 0))
+        refuse_shape(std::string(name) + " is " + to_string(whole) + " with " +
                      std::to_string(heads) + " heads");
-    return {all[0], heads, all[1], all[2] < 0 ? -1 : all[2] / heads};
+    return {whole[0], heads, whole[1], whole[2] < 0 ? -1 : whole[2] / heads};
 }
 
 [[noreturn]] void refuse_type(const operand& operand) {
@@ -52,45 +52,48 @@ void check_given(const attention_operator& op, const attention_inputs& inputs) {
     if (inputs.has_scores) refuse("the scores are an output");
     if (has_past && !(inputs[role::past_key].is_given && inputs[role::past_value].is_given &&
                       inputs.has_present))
-        refuse("past_key, past_value, present_key and present_value come together");
+        refuse("past_key, past_value, present_key or present_value is missing");
     if (op.kind != attention_kind::group_query) return;
     if (!inputs.has_present) refuse("no present_key or present_value");
     if (inputs[role::key].is_given != inputs[role::value].is_given)
         refuse("one of key and value is missing");
 }
 
-// Sets shape.past. An empty past of MultiHeadAttention may have values of any depth.
+// Checks the past and sets shape.past. An empty past of MultiHeadAttention may have values of any
+// depth.
 void check_past(const attention_operator& op, const attention_inputs& inputs,
                 attention_shape& shape) {
     const operand& keys = inputs[role::past_key];
     if (!keys.is_given) return;
     expect_shape(keys, {shape.batch(), shape.key[1], -1, shape.key[3]});
     shape.past = keys.extents ? (*keys.extents)[2] : -1;
-    const bool any = op.kind == attention_kind::multi_head && shape.past == 0;
+    const bool any_depth = op.kind == attention_kind::multi_head && shape.past == 0;
     expect_shape(inputs[role::past_value],
-                 {shape.batch(), shape.key[1], shape.past, any ? -1 : shape.value[3]});
+                 {shape.batch(), shape.key[1], shape.past, any_depth ? -1 : shape.value[3]});
 }
 
 void check_heads(const attention_shape& shape) {
     const std::int64_t query = shape.query[1], key = shape.key[1];
     if (query >= 0 && key >= 0 && (key == 0 || query % key != 0))
-        refuse_shape(std::to_string(query) + " heads of the query for " + std::to_string(key) +
-                     " of the key");
+        refuse_shape("query has " + std::to_string(query) +
+                     " heads, expected a multiple of the key's " + std::to_string(key));
 }
 
 // ONNX's Attention
 
-// With four dimensions, the attribute must agree with the shape if it is set.
+// If the operand has four dimensions and the attribute is set, the attribute must be the number of
+// heads.
 dims onnx_heads(const char* attribute, const operand& operand, std::int64_t heads) {
     if (operand.rank() == 4 && heads > 0 && (*operand.extents)[1] >= 0 &&
         heads != (*operand.extents)[1])
-        refuse_shape(std::string(attribute) + " is " + std::to_string(heads) + ", the shape " +
-                     to_string(*operand.extents));
+        refuse_shape(std::string(attribute) + " is " + std::to_string(heads) +
+                     ", but the shape is " + to_string(*operand.extents));
     return by_heads(operand.name, operand, heads);
 }
 
-// ONNX broadcasts every dimension of a mask; before 1.28 ONNX Runtime broadcast only those before
-// the last two. With `pads` the keys past the mask's columns are masked.
+// Checks the mask and sets shape.masked_from. ONNX broadcasts every dimension of a mask. ONNX
+// Runtime before 1.28 broadcasts only the dimensions before the last two. With `pads`, ONNX Runtime
+// from 1.28 on masks the keys past the mask's columns.
 void check_onnx_mask(const runtime& api, const operand& mask, bool pads, attention_shape& shape) {
     shape.masked_from = shape.all_keys();
     if (!mask.is_given || !mask.extents) return;
@@ -114,8 +117,8 @@ attention_shape check_onnx(const runtime& api, const attention_operator& op,
                   &value = inputs[role::value];
     for (const operand* const other : {&key, &value})
         if (query.extents && other->extents && query.rank() != other->rank())
-            refuse_shape("Q is " + to_string(*query.extents) + ", " + std::string(other->name) +
-                         ' ' + to_string(*other->extents));
+            refuse_shape("Q is " + to_string(*query.extents) + ", but " + std::string(other->name) +
+                         " is " + to_string(*other->extents));
     attention_shape shape{onnx_heads(op.query_heads, query, settings.query_heads),
                           onnx_heads(op.key_heads, key, settings.key_heads),
                           onnx_heads(op.key_heads, value, settings.key_heads)};
@@ -133,8 +136,8 @@ attention_shape check_onnx(const runtime& api, const attention_operator& op,
 
 // MultiHeadAttention
 
-// An integer mask holds the lengths of the sequences, possibly followed by other numbers, or is
-// above 0 for each unmasked key.
+// A 1-D integer mask holds one length per sequence, or 3 * batch + 2 numbers that begin with the
+// lengths. A 2-D or 3-D mask is above 0 for each unmasked key.
 void check_padding(const operand& mask, const attention_shape& shape) {
     if (!mask.is_given || !mask.extents) return;
     const dims& extents = *mask.extents;
@@ -156,7 +159,7 @@ attention_shape check_multi_head(const attention_operator& op, const attention_i
                                  const attention_settings& settings) {
     const operand &query = inputs[role::query], &key = inputs[role::key],
                   &value = inputs[role::value];
-    if (!key.is_given || !value.is_given) refuse("keys or values packed into another input");
+    if (!key.is_given || !value.is_given) refuse("key or value is missing or packed");
     if (inputs[role::mask].is_given && inputs[role::bias].is_given)
         refuse("both key_padding_mask and attention_bias");
     if (settings.is_causal && inputs[role::bias].is_given)
@@ -166,7 +169,8 @@ attention_shape check_multi_head(const attention_operator& op, const attention_i
     attention_shape shape{by_heads(query.name, query, heads), by_heads(key.name, key, heads),
                           by_heads(value.name, value, heads)};
     if (key.extents && value.extents && key.rank() != value.rank())
-        refuse_shape("key is " + to_string(*key.extents) + ", value " + to_string(*value.extents));
+        refuse_shape("key is " + to_string(*key.extents) + ", but value is " +
+                     to_string(*value.extents));
     ort::expect_shape("key by heads", shape.key,
                       {shape.batch(), shape.query[1], -1, shape.query[3]});
     ort::expect_shape("value by heads", shape.value,
@@ -187,10 +191,10 @@ void check_rotary(const attention_inputs& inputs, bool rotates) {
     const bool cosines = inputs[role::cosines].is_given, sines = inputs[role::sines].is_given;
     if (rotates && !(cosines && sines)) refuse("do_rotary without cos_cache or sin_cache");
     if (!rotates && (cosines || sines || inputs[role::positions].is_given))
-        refuse("positions without do_rotary");
+        refuse("cos_cache, sin_cache or position_ids without do_rotary");
 }
 
-// Without a key input, the query input holds the heads of queries, keys and values, in this order.
+// Without a key input, the query input holds the heads of queries, then of keys, then of values.
 attention_shape group_query_shape(const attention_inputs& inputs,
                                   const attention_settings& settings) {
     const operand &query = inputs[role::query], &key = inputs[role::key],
@@ -200,8 +204,8 @@ attention_shape group_query_shape(const attention_inputs& inputs,
     if (key.is_given)
         return {by_heads(query.name, query, heads), by_heads(key.name, key, key_heads),
                 by_heads(value.name, value, key_heads)};
-    const dims all = by_heads("packed query", query, heads + 2 * key_heads);
-    attention_shape shape{all, all, all};
+    const dims packed = by_heads("packed query", query, heads + 2 * key_heads);
+    attention_shape shape{packed, packed, packed};
     shape.query[1] = heads;
     shape.key[1] = shape.value[1] = key_heads;
     return shape;
@@ -209,7 +213,7 @@ attention_shape group_query_shape(const attention_inputs& inputs,
 
 attention_shape check_group_query(const attention_operator& op, const attention_inputs& inputs,
                                   const attention_settings& settings) {
-    constexpr std::int64_t unit = 8; // ONNX Runtime supports multiples of this only
+    constexpr std::int64_t unit = 8; // ONNX Runtime supports only depths that are multiples of 8
     for (const role r : {role::query, role::lengths, role::total})
         if (!inputs[r].is_given) refuse(std::string(inputs[r].name) + " is missing");
     check_rotary(inputs, settings.rotates);
@@ -244,7 +248,7 @@ void expect_shape(std::string_view name, const dims& actual, const dims& expecte
         fits = actual[d] == -1 || expected[d] == -1 || actual[d] == expected[d];
     if (!fits)
         refuse_shape(std::string(name) + " is " + to_string(actual) + ", expected " +
-                     to_string(expected) + ", -1 is any");
+                     to_string(expected) + ", where -1 is any extent");
 }
 
 attention_shape check_operands(const runtime& api, const attention_operator& op,

@@ -6,15 +6,15 @@
 #include <string>
 #include <string_view>
 
-// Checks of an attention operator's operands and attributes. They run on a node with the shapes
-// that its model states, and on each call with the actual shapes.
+// Checks of an attention operator's operands and attributes. A claim runs the checks with the
+// shapes that the model states. Each call runs the checks with the actual shapes.
 namespace maskwise::ort {
 
 // An extent of -1 is unknown.
 struct attention_shape {
     dims query, key, value;       // {batch, heads, rows, depth}
     std::int64_t past = 0;        // rows of past_key
-    std::int64_t masked_from = 0; // keys from here on are masked in all rows
+    std::int64_t masked_from = 0; // ONNX's Attention masks keys from this one on in all rows
 
     std::int64_t batch() const { return query[0]; }
     std::int64_t rows() const { return query[2]; }
@@ -26,11 +26,11 @@ inline constexpr std::string_view error_prefix = "Maskwise: ";
 [[noreturn]] void refuse(const std::string& why);       // throws argument_error
 [[noreturn]] void refuse_shape(const std::string& why); // throws shape_error
 
-// Throws shape_error if the extents differ; -1 on either side matches any extent.
+// Throws shape_error if ranks or extents differ. An extent of -1, actual or expected, fits any.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Throws argument_error or shape_error for operands that no kernel here supports; the text names
-// the operand and its shape.
+// Returns the shape by heads. Throws argument_error or shape_error for operands and numbers of
+// heads that no kernel here supports.
 attention_shape check_operands(const runtime& api, const attention_operator& op,
                                const attention_inputs& inputs, const attention_settings& settings);
 

@@ -13,7 +13,7 @@ std::string with_number(std::string_view name, auto number) {
     return std::string(name) + " of " + std::to_string(number);
 }
 
-// ONNX Runtime stores integers in 32 bits: it refuses larger ones or truncates them.
+// ONNX Runtime stores integer attributes in 32 bits, and refuses or truncates larger numbers.
 std::string reason_against_integers(const node& node) {
     for (const auto& [name, number] : node.integers())
         if (number != static_cast<std::int32_t>(number)) return with_number(name, number);
@@ -22,7 +22,7 @@ std::string reason_against_integers(const node& node) {
 
 std::string reason_against_numbers(const attention_operator& op,
                                    const attention_settings& settings) {
-    // The kernel of ONNX's Attention fails if the scale is 0 or less.
+    // ONNX Runtime's kernel for ONNX's Attention fails if the scale is 0 or less.
     const bool is_onnx = op.kind == attention_kind::onnx;
     if (settings.scale && (!std::isfinite(*settings.scale) || (is_onnx && *settings.scale <= 0)))
         return with_number("scale", *settings.scale);
@@ -30,7 +30,7 @@ std::string reason_against_numbers(const attention_operator& op,
     return settings.masked <= 0 ? "" : with_number("mask_filter_value", settings.masked);
 }
 
-// Attribute values that the kernels here do not support.
+// Names an attribute value that the kernels here do not support.
 std::string reason_against_attributes(const attention_operator& op, const node& node) {
     if (op.kind != attention_kind::group_query) return "";
     if (const auto rotates = node.integer("do_rotary", 0); rotates != 0 && rotates != 1)
@@ -40,7 +40,7 @@ std::string reason_against_attributes(const attention_operator& op, const node& 
     if (node.integer("smooth_softmax", 0) == 1) return "smooth_softmax";
     if (node.integer("causal", 1) != 1) return "not causal";
     if (node.integer("qk_output", 0) != 0) return "the scores are an output";
-    if (node.integer("kv_cache_bit_width", 0) != 0) return "a cache of integers";
+    if (node.integer("kv_cache_bit_width", 0) != 0) return "the cache holds integers";
     return node.integer("sliding_window_cache", 0) != 0 ? "sliding_window_cache" : "";
 }
 

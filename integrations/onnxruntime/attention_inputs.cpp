@@ -65,13 +65,13 @@ void attention_inputs::read(const attention_operator& op, std::size_t count,
                             const Read& read_input) {
     for (const input_slot& slot : op.inputs)
         if (slot.used_as != role::unsupported)
-            all[static_cast<std::size_t>(slot.used_as)].name = slot.name;
+            by_role[static_cast<std::size_t>(slot.used_as)].name = slot.name;
     for (std::size_t i = 0; i < count; ++i) {
         const bool is_listed = i < op.inputs.size();
         operand input = read_input(i);
         if (is_listed) input.name = op.inputs[i].name;
         if (is_listed && op.inputs[i].used_as != role::unsupported)
-            all[static_cast<std::size_t>(op.inputs[i].used_as)] = input;
+            by_role[static_cast<std::size_t>(op.inputs[i].used_as)] = input;
         else if (input.is_given && unsupported.empty())
             unsupported = is_listed ? input.name : "input number " + std::to_string(i);
     }

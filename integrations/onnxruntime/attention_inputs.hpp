@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-// One description per attention operator. One reader of inputs and attributes serves both nodes,
-// for claims, and calls.
+// Describes the attention operators, and reads their inputs and attributes. A claim reads from a
+// node. A call reads inputs from a kernel's context.
 namespace maskwise::ort {
 
 enum class attention_kind : std::uint8_t { onnx, multi_head, group_query };
@@ -66,11 +66,14 @@ struct attention_inputs {
     attention_inputs(const attention_operator& op, const node& node);
     attention_inputs(const attention_operator& op, const kernel_context& context);
 
-    const operand& operator[](role used_as) const { return all[static_cast<std::size_t>(used_as)]; }
+    const operand& operator[](role used_as) const {
+        return by_role[static_cast<std::size_t>(used_as)];
+    }
 
-    std::array<operand, static_cast<std::size_t>(role::unsupported)> all;
+    std::array<operand, static_cast<std::size_t>(role::unsupported)> by_role;
     std::string unsupported; // name of the first input that no kernel here supports
-    // The outputs of the claimed node. A call cannot ask for them before it allocates them.
+    // Whether the node has these outputs. Set only for claims, because a call does not know an
+    // output before it allocates the output.
     bool has_present = true, has_scores = false;
 
 private:
@@ -85,14 +88,14 @@ struct attention_settings {
     std::optional<float> scale;       // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;               // 0: none
     float masked = 0;                 // added by MultiHeadAttention to masked scores
-    std::int64_t window = 0;          // unmasked keys per row; 0: all up to its own
+    std::int64_t window = 0;          // unmasked keys up to a row's own; 0: all of them
     bool rotates = false;             // rotary embedding of queries and keys
     bool rotates_interleaved = false; // pairs are adjacent; else half the rotated width apart
 };
 
 // `attributes` has integer(name, fallback), number(name, fallback) and version(). As in ONNX
-// Runtime, a cap of 0 or less is unset, as is a scale of NaN in ONNX's operator and of 0 in
-// com.microsoft's.
+// Runtime, a soft cap of 0 or less is unset. A scale of NaN is unset in ONNX's operator, and a
+// scale of 0 is unset in operators of com.microsoft.
 template <class Attributes>
 attention_settings settings_of(const attention_operator& op, const Attributes& attributes) {
     const bool is_onnx = op.kind == attention_kind::onnx;
@@ -112,8 +115,8 @@ attention_settings settings_of(const attention_operator& op, const Attributes& a
     return settings;
 }
 
-// Before 1.28, ONNX Runtime's Attention masked with the lowest number, so a fully masked row was
-// the mean of all values. It also added the mask before the soft cap.
+// Whether this is ONNX Runtime before 1.28. Its Attention masks with the lowest number, so a fully
+// masked row is the mean of all values. It also adds the mask before the soft cap.
 inline bool masks_by_lowest(const runtime& api) {
     constexpr int first_other = 28;
     return api.minor < first_other;

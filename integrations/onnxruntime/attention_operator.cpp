@@ -9,7 +9,7 @@
 namespace maskwise::ort {
 namespace {
 
-// A kernel's attributes, with the interface of a node's.
+// A kernel's attributes, with the functions that settings_of calls.
 struct kernel_attributes {
     const runtime& api;
     const OrtKernelInfo* info;

@@ -108,15 +108,15 @@ const std::byte* row_of_mask(const tensor_desc& mask, const void* data, const di
 }
 
 bool are_lowest(const std::byte* row, data_type type, std::int64_t count) {
-    const auto all = [&](const auto* first, const auto& is_lowest) {
+    const auto all_fit = [&](const auto* first, const auto& is_lowest) {
         return std::all_of(first, first + count, is_lowest);
     };
     if (type == data_type::f32)
-        return all(reinterpret_cast<const float*>(row),
-                   [](float number) { return number <= std::numeric_limits<float>::lowest(); });
-    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // both negative
-    return all(reinterpret_cast<const std::uint16_t*>(row),
-               [](std::uint16_t number) { return number == lowest || number == infinite; });
+        return all_fit(reinterpret_cast<const float*>(row),
+                       [](float number) { return number <= std::numeric_limits<float>::lowest(); });
+    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // bits in f16, both negative
+    return all_fit(reinterpret_cast<const std::uint16_t*>(row),
+                   [](std::uint16_t number) { return number == lowest || number == infinite; });
 }
 
 std::int64_t entry_of(const std::vector<std::int64_t>& numbers, std::int64_t index,
@@ -125,14 +125,16 @@ std::int64_t entry_of(const std::vector<std::int64_t>& numbers, std::int64_t ind
     return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-// The number of keys that the rules leave to a row. They start at key 0.
+// The number of keys, from key 0 on, that the rules leave unmasked in a row.
 std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int64_t row) {
-    const std::int64_t all = entry_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
-    if (!work.rules.causal) return all;
-    return std::clamp<std::int64_t>(row + entry_of(work.rules.offsets, sequence, 0) + 1, 0, all);
+    const std::int64_t length = entry_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
+    if (!work.rules.causal) return length;
+    return std::clamp<std::int64_t>(row + entry_of(work.rules.offsets, sequence, 0) + 1, 0, length);
 }
 
-// Only rows with such a bias have a statistic this low.
+// Outputs zeros for rows whose every valid key has a bias of lowest() or less. A row with a
+// statistic above `low` has a larger bias at some key, so the function does not read this row's
+// bias.
 void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;
@@ -142,7 +144,7 @@ void clear_lowest_rows(const attention_work& work, const std::vector<float>& sta
     for (std::int64_t b = 0; b < dst.extents[0]; ++b)
         for (std::int64_t h = 0; h < dst.extents[1]; ++h)
             for (std::int64_t row = 0; row < dst.extents[2]; ++row) {
-                if (statistics[i++] > low) continue; // NaN compares false
+                if (statistics[i++] > low) continue; // false for NaN
                 const std::byte* const mask = row_of_mask(bias, work.operands.bias, {b, h, row});
                 if (are_lowest(mask, bias.type, std::min(columns, keys_of(work, b, row))))
                     std::memset(static_cast<std::byte*>(work.operands.dst) +
@@ -194,16 +196,16 @@ void cache_keys_and_values(attention_work& work, const kernel_context& context,
     for (const std::int64_t rows : cache.past_rows) past = std::max(past, rows);
     const auto add = [&](std::size_t output, tensor_desc& used, const void*& used_data,
                          role past_role, const rotary_positions* rotary) {
-        tensor_desc all{used.type, used.extents};
-        all.extents[2] = cache.capacity;
-        void* const cache_data = context.output_data(all.extents, output);
+        tensor_desc whole{used.type, used.extents};
+        whole.extents[2] = cache.capacity;
+        void* const cache_data = context.output_data(whole.extents, output);
         if (cache_data != nullptr)
             states.push_back({cache, used, used_data, inputs[past_role].data, cache_data, rotary});
         if (past == 0 && rotary == nullptr) return;
         if (cache_data == nullptr)
             refuse(std::to_string(past) + " earlier keys, but no present_key or present_value");
-        if (past > 0) used.extents = all.extents;
-        used.strides_bytes = with_strides(all).strides_bytes;
+        if (past > 0) used.extents = whole.extents;
+        used.strides_bytes = with_strides(whole).strides_bytes;
         used_data = cache_data;
     };
     add(1, work.desc.key, work.operands.key, role::past_key, work.rotary ? &*work.rotary : nullptr);

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-// Shared by the kernels of all attention operators.
+// The kernels of all attention operators share these functions.
 namespace maskwise::ort {
 
 // Everything one kernel call needs. `rules` apply if any is set.
@@ -21,13 +21,13 @@ struct attention_work {
     attention_desc desc; // operands are {batch, heads, rows, depth}
     attention_operands operands;
     mask_rules rules;
-    // ONNX Runtime 1.28 and newer output zeros for a row if each of its valid keys has a bias of
+    // ONNX Runtime 1.28 and newer output zeros for a row whose every valid key has a bias of
     // lowest() or less.
     bool lowest_bias_masks = false;
     // The last row attends to all keys, also those after its position.
     bool last_row_unmasked = false;
     std::deque<std::vector<float>> computed; // operands computed from inputs
-    // Rotates the queries in run(). Keys are rotated when they are cached.
+    // If set, run() rotates the queries. Keys are rotated when they are cached.
     std::optional<rotary_positions> rotary;
 };
 
@@ -38,9 +38,9 @@ struct cache_layout {
     std::vector<std::int64_t> past_rows; // per sequence
 };
 
-// Writes past and new keys and values to outputs 1 and 2, if the node has them. `work` then reads
-// these outputs, if there is a past or a rotation. Throws argument_error if it must read an output
-// that the node lacks.
+// Writes past and new keys and values to outputs 1 and 2, if the node has these outputs. With a
+// past, `work` then reads both outputs. With a rotation, `work` reads the keys from output 1.
+// Throws argument_error if `work` must read an output that the node lacks.
 void cache_keys_and_values(attention_work& work, const kernel_context& context,
                            const attention_inputs& inputs, const cache_layout& cache,
                            const parallel_loop& loop);
@@ -53,7 +53,7 @@ attention_work begin_attention(const runtime& api, const attention_operator& op,
 
 using recent_attentions = recent_plans<attention_desc, attention_plan>;
 
-// Rotated queries use scratch from `pool` during the run.
+// Computes the attention. Rotated queries use scratch from `pool` during the run.
 void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& pool,
          const parallel_loop& loop);
 

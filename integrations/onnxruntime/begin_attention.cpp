@@ -20,7 +20,8 @@ struct attention_call {
     attention_shape shape{check_operands(api, op, inputs, settings)};
 };
 
-// An operand viewed as {batch, heads, rows, depth}; `whole` is its own shape, of rank 3 or 4.
+// An operand viewed as {batch, heads, rows, depth}. `whole` is the operand's shape, of rank 3 or 4;
+// `split` is the shape of the view.
 tensor_desc by_heads(data_type type, const dims& whole, const dims& split) {
     if (whole.rank() == 4) return with_strides({type, split});
     const auto width = static_cast<std::int64_t>(width_bytes(type));
@@ -79,11 +80,12 @@ void check_lengths(const attention_call& call, const std::int64_t* lengths) {
     for (std::int64_t b = 0; b < call.shape.batch(); ++b)
         if (lengths[b] < 0 || lengths[b] > call.shape.all_keys())
             refuse("nonpad_kv_seqlen[" + std::to_string(b) + "] is " + std::to_string(lengths[b]) +
-                   ", the keys are " + std::to_string(call.shape.all_keys()));
+                   ", expected 0 to " + std::to_string(call.shape.all_keys()));
 }
 
 void set_up_onnx_rules(attention_work& work, const attention_call& call) {
-    // A single row after earlier keys attends to all keys.
+    // A single row after earlier keys attends to all keys. Before ONNX Runtime 1.28, every single
+    // row does.
     const bool is_single_row =
         call.shape.rows() == 1 && (call.shape.past > 0 || masks_by_lowest(call.api));
     mask_rules& rules = work.rules;
@@ -143,10 +145,11 @@ void add_projection_bias(attention_work& work, const attention_call& call) {
     add_bias(work, work.desc.value, work.operands.value, bias + 2 * width);
 }
 
-// Turns lengths into a rule if each sequence has an unmasked key. The operator adds `masked` to
-// masked keys' scores. That leaves no weight in f32, unless scores differ by nearly as much.
+// If the mask holds lengths, each sequence has an unmasked key, and `masked` is -10000 or less,
+// turns the lengths into a rule and returns true. The operator adds `masked` to the scores of
+// masked keys. In f32, a masked key then has no weight, unless scores differ by nearly 10000.
 bool mask_by_lengths(attention_work& work, const attention_call& call) {
-    constexpr float max_masked = -10000.0F; // the default
+    constexpr float max_masked = -10000.0F; // the attribute's default
     const operand& mask = call.inputs[role::mask];
     const auto* const numbers = static_cast<const std::int32_t*>(mask.data);
     if (mask.rank() != 1 || call.settings.masked > max_masked ||
@@ -154,7 +157,7 @@ bool mask_by_lengths(attention_work& work, const attention_call& call) {
         return false;
     for (std::int64_t b = 0; b < call.shape.batch(); ++b)
         work.rules.lengths.push_back(std::min<std::int64_t>(numbers[b], call.shape.all_keys()));
-    // No row is fully masked, and values past a length must not matter.
+    // No row is fully masked, and values past a length must not reach the result.
     work.desc.fill = -std::numeric_limits<float>::infinity();
     return true;
 }
@@ -202,7 +205,8 @@ struct group_query_lengths {
     std::vector<std::int64_t> past_rows{}, lengths{}, positions{};
 };
 
-// Keys of 0 rows mean that another layer filled the cache, which must then hold all keys.
+// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. Keys
+// of 0 rows mean that another layer filled the cache, which must then hold all keys.
 bool is_prompt(const attention_shape& shape, std::int64_t total) {
     const std::int64_t rows = shape.rows(), new_keys = shape.key[2];
     const bool is_first = total == rows;
@@ -210,12 +214,13 @@ bool is_prompt(const attention_shape& shape, std::int64_t total) {
     const bool needs_no_past = is_first && new_keys > 0;
     if (total < rows || !(needs_no_past || fits) || (!is_first && rows > 1 && shape.batch() != 1))
         refuse("total_sequence_length is " + std::to_string(total) + " with " +
-               std::to_string(shape.batch()) + " times " + std::to_string(rows) + " rows after " +
-               std::to_string(shape.past));
+               std::to_string(shape.batch()) + " sequences of " + std::to_string(rows) +
+               " rows and a past of " + std::to_string(shape.past));
     return is_first;
 }
 
-// Model builders keep reduced dimensions, so each extent is 1 or the number of sequences.
+// Any shape of rank 1 or more with one number per sequence fits, because model builders leave
+// reduced dimensions in the shape as 1.
 void check_number_of_lengths(const operand& lengths, std::int64_t batch) {
     std::int64_t count = 1;
     for (const std::int64_t extent : *lengths.extents) count *= extent;
@@ -256,7 +261,7 @@ void set_up_group_query(attention_work& work, const attention_call& call) {
     work.rules.causal = true;
     work.rules.offsets = lengths.positions;
     if (call.settings.window > 0) work.rules.window = {.left = call.settings.window - 1};
-    // A prompt's sequences may be shorter than its rows; it has no keys past its rows.
+    // In a prompt, a length may exceed the rows, but there are no keys past the rows.
     for (const std::int64_t length : lengths.lengths)
         work.rules.lengths.push_back(std::min(length, work.desc.key.extents[2]));
 }

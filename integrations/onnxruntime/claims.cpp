@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t condition = 0, x = 1, y = 2;
 constexpr std::int64_t max_shape_elements = 16;
 
-// Whether an input is produced by this chain of operators, nearest first, linked by first inputs.
+// Whether this chain of operators produces the input. `names` begins with the input's producer.
+// Each operator's first input is the result of the next operator.
 bool is_produced_by(const node& reader, std::size_t input, operator_names names) {
     const node* node = &reader;
     return std::ranges::all_of(names, [&](std::string_view name) {
@@ -19,20 +20,21 @@ bool is_produced_by(const node& reader, std::size_t input, operator_names names)
     });
 }
 
-// ONNX Runtime fuses this into one integer operator, if all nodes are its own.
+// Whether the Where is between DequantizeLinear and QuantizeLinear. ONNX Runtime fuses these nodes
+// into one integer operator, if it runs all of them.
 bool is_quantized(const node& where) {
     return where.producer(x).is("DequantizeLinear") && where.producer(y).is("DequantizeLinear") &&
            where.result().only_reader().is("QuantizeLinear");
 }
 
-// GPT-2's causal mask by Where-9, which ONNX Runtime fuses into Attention.
+// Whether a Where-9 is GPT-2's causal mask, which ONNX Runtime fuses into Attention.
 bool is_mask_of_gpt(const node& where) {
     return is_produced_by(where, condition, {"Cast", "Slice", "Slice"}) &&
            where.producer(x).is("Div") && where.input(y).number() == -10000.0F &&
            where.result().only_reader().is_one_of({"Add", "Softmax"});
 }
 
-// DistilBERT's padding mask by Where-9, which ONNX Runtime fuses into Attention.
+// Whether a Where-9 is DistilBERT's padding mask, which ONNX Runtime fuses into Attention.
 bool is_mask_of_distilbert(const node& where) {
     return is_produced_by(where, condition, {"Expand", "Reshape", "Equal"}) &&
            where.producer(y).is("MatMul") &&
@@ -47,7 +49,8 @@ bool is_read_as_shape(const value& dst) {
     });
 }
 
-// True for a short result, and for a result of unknown length that is read as a shape.
+// True for an i64 result of rank 0 or 1 that is short, or has unknown length and is read as a
+// shape.
 bool is_shape_arithmetic(const node& where) {
     const value& dst = where.result();
     if (dst.type != data_type::i64 || !dst.extents || dst.extents->rank() > 1) return false;
@@ -55,8 +58,8 @@ bool is_shape_arithmetic(const node& where) {
     return count < 0 ? is_read_as_shape(dst) : count <= max_shape_elements;
 }
 
-// Orders that MatmulTransposeFusion treats as a transposed batch: {1, ..., 0, last} and {1, ...,
-// last, 0}.
+// Whether MatmulTransposeFusion treats the order as a transposed batch: {1, ..., 0, last} or {1,
+// ..., last, 0}.
 bool transposes_batch(const node& transpose) {
     const auto order = transpose.attribute<std::int64_t>("perm", ORT_OP_ATTR_INTS);
     if (!order || order->size() < 3 || order->front() != 1) return false;
@@ -67,8 +70,8 @@ bool transposes_batch(const node& transpose) {
            }) == order->end() - 2;
 }
 
-// The input that remains after other optimizers removed this operator: they fold a constant factor
-// into the product. Null if they keep the operator.
+// The input that remains if other optimizers remove the operator; else null. The optimizers remove
+// a Cast, and fold a Mul or Div with a constant into the product.
 const value* remaining_input(const node& node) {
     if (node.is("Cast")) return &node.input(0);
     if (!node.is_one_of({"Mul", "Div"})) return nullptr;
@@ -77,7 +80,7 @@ const value* remaining_input(const node& node) {
 }
 
 bool is_cast_of_transposed_batch(const value& operand) {
-    bool is_cast = operand.type == data_type::f16; // products are computed in f32
+    bool is_cast = operand.type == data_type::f16; // ONNX Runtime computes products in f32
     const node* producer = operand.producer;
     while (const value* const input = remaining_input(*producer)) {
         is_cast |= producer->is("Cast") || input->type == data_type::f16;

@@ -7,28 +7,28 @@
 
 namespace maskwise::ort {
 
-// "Where-16 f32", "com.microsoft.MultiHeadAttention-1 f32".
+// For example "Where-16 f32" or "com.microsoft.MultiHeadAttention-1 f32".
 std::string describe(const node& node);
 
-// Why a Where is left to ONNX Runtime's own kernels; empty if it is claimed.
+// Why ONNX Runtime's own kernel runs a Where; empty if Maskwise claims the Where.
 std::string reason_to_refuse(const node& where);
 
 // Whether a node is an attention operator of any kind.
 bool is_attention(const node& node);
 
-// Why an attention operator with a kernel is left to ONNX Runtime; empty if it is claimed. A claim
-// is final, so a node that might fail is left.
+// Why ONNX Runtime runs an attention operator for which Maskwise has a kernel; empty if Maskwise
+// claims the operator. A claim is final, so a node that might fail is not claimed.
 std::string reason_to_refuse_attention(const node& node, rounding& exactness);
 
-// The reason for all nodes of a graph for which breaks_transpose_fusion is true.
+// The reason against every node of a graph for which breaks_transpose_fusion is true.
 inline constexpr const char* ends_transpose_fusion =
     "ONNX Runtime's MatmulTransposeFusion ends the process at a product of the graph";
 
-// Whether this graph or one inside it triggers a bug of ONNX Runtime's MatmulTransposeFusion (1.24
-// to 1.32). At some products it swaps a Transpose with a Cast that ONNX Runtime inserted for f16,
-// and then cannot fuse them. It does not report the change, so the next optimizer follows deleted
-// nodes. The model survives if another fusion of the same pass reports a change, or if the pass
-// sees no Cast. Both depend on every node that is left to ONNX Runtime.
+// Whether this graph or a graph inside it triggers a bug of ONNX Runtime's MatmulTransposeFusion
+// (1.24 to 1.32). At some products the fusion swaps a Transpose with a Cast that ONNX Runtime
+// inserted for f16, and then cannot fuse the product. The fusion does not report the change, so the
+// next optimizer follows deleted nodes. The model survives if another fusion of the same pass
+// reports a change, or if the pass sees no Cast. Both depend on every node that ONNX Runtime runs.
 bool breaks_transpose_fusion(const model_graph& graph);
 
 } // namespace maskwise::ort

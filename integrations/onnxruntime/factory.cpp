@@ -1,5 +1,5 @@
-// The two exported functions and the factory. Each ONNX Runtime that registers the library gets
-// one.
+// The two exported functions and the factory. Each ONNX Runtime that registers the library gets a
+// separate factory.
 #include "kernel_context.hpp"
 #include "provider.hpp"
 
@@ -29,7 +29,7 @@ public:
             delete static_cast<provider*>(ep);
             self(base).drop();
         };
-        // ONNX Runtime calls both even if they are null.
+        // ONNX Runtime calls these two functions even if they are null.
         CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** none) noexcept {
             *none = nullptr;
             return static_cast<OrtStatus*>(nullptr);
@@ -37,7 +37,7 @@ public:
         IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
     }
 
-    // The library may be unregistered while sessions still have providers. The last of these then
+    // The library may be unregistered while sessions still have providers. The last provider then
     // deletes the factory.
     OrtStatus* release() noexcept {
         const int sessions = holders_ - 1;
@@ -45,8 +45,8 @@ public:
         drop();
         if (sessions == 0) return nullptr;
         return guarded(api, [&] {
-            throw error("Maskwise is unregistered while " + std::to_string(sessions) +
-                        " sessions use it; they may go on");
+            throw error("Maskwise is unregistered while in use; sessions that may still run: " +
+                        std::to_string(sessions));
         });
     }
 
@@ -56,7 +56,7 @@ private:
     }
     static factory& self(OrtEpFactory* base) { return *static_cast<factory*>(base); }
 
-    // The devices have no allocator, so ONNX Runtime takes them for the CPU and copies nothing.
+    // The devices have no allocator, so ONNX Runtime treats them as the CPU and copies nothing.
     static OrtStatus* list_devices(OrtEpFactory* base, const OrtHardwareDevice* const* hardware,
                                    std::size_t count, OrtEpDevice** devices, std::size_t most,
                                    std::size_t* listed) noexcept {
@@ -107,8 +107,8 @@ private:
         return text == "1";
     }
 
-    // A fused node has no compiled context to save. A model written with contexts keeps the
-    // operators, which are fused when it is loaded.
+    // A fused node has no compiled context to save, so nothing is fused while a model is written
+    // with contexts. Maskwise fuses the written operators when that model is loaded.
     std::string reason_against_fusions(const OrtSessionOptions* options) const {
         if (!setting(options, "maskwise.fuse", true)) return "maskwise.fuse is 0";
         return entry(options, "ep.context_enable") == "1" ? "ep.context_enable is 1" : "";
@@ -129,7 +129,7 @@ private:
         if (failure != std::errc{} || end != text.data() + text.size() || threads < 0 ||
             threads > most)
             throw argument_error("maskwise.threads is '" + text +
-                                 "', expected a number from 0, for all processors, to " +
+                                 "', expected a number from 0 (all processors) to " +
                                  std::to_string(most));
         return threads == 0 ? processors() : threads;
     }

@@ -88,11 +88,11 @@ std::string fusion_match::text() const {
 std::vector<fusion_match> find_fusions(const model_graph& graph, rounding& exactness) {
     const fusion_ops ops(graph);
     fusion_match_policy rules(ops);
-    std::vector<fusion_match> all;
-    for (const graph::op& op : ops.all)
+    std::vector<fusion_match> matches;
+    for (const graph::op& op : ops.operators)
         if (op.kind == graph::op_kind::soft_max && graph::works_along(op, 1))
-            all.push_back(match_around(ops, op, rules, exactness));
-    return all;
+            matches.push_back(match_around(ops, op, rules, exactness));
+    return matches;
 }
 
 } // namespace maskwise::ort

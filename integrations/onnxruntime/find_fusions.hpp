@@ -12,13 +12,13 @@ namespace maskwise::ort {
 struct fusion_match {
     std::vector<const node*> nodes;
     fused_block fused;
-    std::string reason_against; // empty if it is claimed
+    std::string reason_against; // empty if Maskwise claims the nodes
 
-    // "attention f32 9 nodes".
+    // For example "attention f32 9 nodes".
     std::string text() const;
 };
 
-// One match per Softmax along the last dimension in f32 or f16 that no provider has claimed.
+// One match per Softmax that no provider has claimed, in f32 or f16 and along the last dimension.
 std::vector<fusion_match> find_fusions(const model_graph& graph, rounding& exactness);
 
 } // namespace maskwise::ort

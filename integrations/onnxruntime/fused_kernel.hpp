@@ -9,7 +9,7 @@
 
 namespace maskwise::ort {
 
-// A node that replaces several.
+// A fused node, which replaces several nodes.
 struct fused_block {
     std::string name; // of the Softmax
     data_type type{};
@@ -24,8 +24,8 @@ struct session_facts {
     fusion::block_scratch scratch;
 };
 
-// The kernel of a fused node with these inputs, for any shapes; thread-safe. `api` must outlive it.
-// Throws error if an input of `fused` is not among `inputs`.
+// The kernel of a fused node with these inputs, for any shapes. The kernel is thread-safe. `api`
+// must outlive the kernel. Throws error if an input of `fused` is not among `inputs`.
 OrtNodeComputeInfo* make_fused_kernel(const runtime& api,
                                       const std::vector<std::string_view>& inputs,
                                       fused_block fused, std::shared_ptr<session_facts> session);

@@ -35,8 +35,8 @@ op_kind kind_of(const node& node) {
     return fits ? entry->kind : op_kind::other;
 }
 
-// f16 is presented as f32: ONNX Runtime computes f16 operators in f32 between casts and removes
-// casts that meet, so it does not round between two operators.
+// Presents f16 as f32, because ONNX Runtime does not round between two f16 operators. ONNX Runtime
+// computes such operators in f32 between casts, and removes adjacent casts.
 graph::logical_tensor tensor_of(const value& value) {
     graph::logical_tensor tensor;
     tensor.id = reinterpret_cast<std::size_t>(&value);
@@ -48,8 +48,8 @@ graph::logical_tensor tensor_of(const value& value) {
     return tensor;
 }
 
-// Empty unless alpha * 0 is +0: ONNX Runtime returns zeros unchanged, but rows, like oneDNN,
-// multiply them by alpha.
+// nullopt unless alpha * 0 is +0. ONNX Runtime returns zeros unchanged, but Maskwise's rows
+// multiply zeros by alpha, like oneDNN.
 std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
     const auto attribute = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
     const float alpha = attribute ? attribute->front() : 0.01F;
@@ -64,7 +64,7 @@ std::int64_t axis_of(const node& soft_max) {
 
 std::vector<std::int64_t> order_of(const node& transpose) {
     if (auto attribute = transpose.attribute<std::int64_t>("perm", ORT_OP_ATTR_INTS))
-        return std::move(*attribute); // not validated here
+        return std::move(*attribute); // the matcher checks that it is a permutation
     const dims extents = transpose.input(0).extents.value_or(dims{});
     std::vector<std::int64_t> reversed(extents.begin(), extents.end());
     std::iota(reversed.rbegin(), reversed.rend(), 0);
@@ -83,8 +83,8 @@ graph::op op_of(const node& node, op_kind kind) {
     return op;
 }
 
-// The nodes of Where(IsNaN(y), 0, y) after a Softmax, as exporters write it. Empty unless they are
-// y's only readers.
+// The nodes of Where(IsNaN(y), 0, y) after a Softmax, which exporters write. Empty unless these
+// nodes are the only readers of y.
 std::vector<const node*> nan_to_zero_nodes(const node& soft_max) {
     const auto& readers = soft_max.result().readers;
     if (soft_max.result().is_output || readers.size() != 2) return {};
@@ -112,8 +112,8 @@ fusion_ops::fusion_ops(const model_graph& model) {
     const auto add = [&](graph::op op, const std::vector<const node*>& replaced) {
         covered.insert(replaced.begin(), replaced.end());
         if (op.outputs[0].type != data_type::f32) return;
-        op.id = all.size();
-        all.push_back(std::move(op));
+        op.id = operators.size();
+        operators.push_back(std::move(op));
         nodes.push_back(replaced);
     };
     for (const node& node : model.nodes()) {
@@ -128,16 +128,17 @@ fusion_ops::fusion_ops(const model_graph& model) {
         }
         add(std::move(op), replaced);
     }
-    if (all.empty()) return;
+    if (operators.empty()) return;
     for (const node& node : model.nodes())
         if (const op_kind kind = kind_of(node);
             kind != op_kind::other && !covered.contains(&node) && is_free(&node))
             add(op_of(node, kind), {&node});
 }
 
-// A reader that is not among these operators belongs to another provider, or is an If or a Loop.
+// A value also leaves if a reader is not among these operators. Such a reader has an unknown kind
+// or a provider, or is an If or a Loop.
 bool fusion_match_policy::leaves(std::size_t value) const {
-    if (maker(value) == nullptr) return true; // an outer value, whose readers are unknown
+    if (maker(value) == nullptr) return true; // an outer graph may read the value
     return value_of(value).is_output ||
            value_of(value).readers.size() != values().users(value).size();
 }

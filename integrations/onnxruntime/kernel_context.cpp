@@ -10,26 +10,26 @@
 namespace maskwise::ort {
 namespace {
 
-// ONNX Runtime is built without ThreadSanitizer, so the tool does not see how its threads
-// synchronize. These two functions tell it.
+// ONNX Runtime is built without ThreadSanitizer. So ThreadSanitizer does not see how ONNX Runtime's
+// threads synchronize, unless these two functions tell it.
 #ifdef __SANITIZE_THREAD__
-void hand_over(void* loop_data) {
+void tsan_release(void* loop_data) {
     __tsan_release(loop_data);
 }
-void take_over(void* loop_data) {
+void tsan_acquire(void* loop_data) {
     __tsan_acquire(loop_data);
 }
 #else
-void hand_over(void*) {}
-void take_over(void*) {}
+void tsan_release(void*) {}
+void tsan_acquire(void*) {}
 #endif
 
 using loop_body = std::function<void(std::int64_t)>;
 
 void run_part(void* data, std::size_t part) {
-    take_over(data);
+    tsan_acquire(data);
     (*static_cast<const loop_body*>(data))(static_cast<std::int64_t>(part));
-    hand_over(data);
+    tsan_release(data);
 }
 
 } // namespace
@@ -76,10 +76,10 @@ void* kernel_context::output_data(const dims& extents, std::size_t index) const 
 parallel_loop kernel_context::loop(int threads) const {
     return {threads, [context = *this](std::int64_t count, const loop_body& body) {
                 void* const data = const_cast<loop_body*>(&body);
-                hand_over(data);
+                tsan_release(data);
                 check(context.api_.KernelContext_ParallelFor(
                     context.context_, run_part, static_cast<std::size_t>(count), 0, data));
-                take_over(data);
+                tsan_acquire(data);
             }};
 }
 

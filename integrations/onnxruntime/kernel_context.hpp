@@ -17,13 +17,13 @@ public:
     kernel_context(const runtime& api, OrtKernelContext* context) : api_(api), context_(context) {}
 
     input_tensor input(std::size_t index) const;
-    // Its type is undef if the node leaves the input out.
+    // The tensor's type is undef if the node omits the input.
     input_tensor optional_input(std::size_t index) const;
-    // Allocates an output of this shape by ONNX Runtime. Null if the node leaves the output out.
+    // Allocates an output of this shape by ONNX Runtime. Null if the node omits the output.
     OrtValue* make_output(const dims& extents, std::size_t index = 0) const;
     void* output_data(const dims& extents, std::size_t index = 0) const;
     // A loop over the session's threads, valid during the call. Fewer threads than `threads` may
-    // run it. The loop throws failed_call if ONNX Runtime fails.
+    // run the loop. The loop throws failed_call if ONNX Runtime fails.
     parallel_loop loop(int threads) const;
 
 private:
@@ -31,7 +31,7 @@ private:
     OrtKernelContext* context_;
 };
 
-// The machine's processors: the default number of a session's threads.
+// The number of the machine's processors, which is the default number of a session's threads.
 int processors();
 
 } // namespace maskwise::ort

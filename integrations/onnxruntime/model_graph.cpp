@@ -14,9 +14,9 @@ const value no_value = [] {
     return none;
 }();
 
-// Operators of com.microsoft that claims look for. Any other name in that domain may be a function
-// of the model. A function may have one of these names, too, so no claim relies on the function
-// that these nodes compute. In ONNX's domain, names always mean ONNX's operators.
+// Operators of com.microsoft that claims recognize by name. A model may define a function of this
+// domain under any name, even a listed one. So no claim relies on what a node with a listed name
+// computes. In ONNX's domain, a name always means ONNX's operator.
 constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
                                                     "QuantizeLinear"};
 
@@ -80,8 +80,8 @@ void read_type(const runtime& api, value& value) {
     check(api.GetDimensions(tensor, value.extents->begin(), rank));
 }
 
-// A value carried by a Loop may change shape and rank with each iteration, despite the shapes in
-// its body.
+// Whether the graph is the body of a Loop. The Loop's values may change shape and rank from one
+// iteration to the next, despite the shapes that the body states.
 bool is_body_of_loop(const runtime& api, const OrtGraph* graph) {
     const OrtNode* parent = nullptr;
     check(api.Graph_GetParentNode(graph, &parent));
@@ -99,7 +99,8 @@ bool value::is_one_element() const {
            std::ranges::all_of(*extents, [](std::int64_t extent) { return extent == 1; });
 }
 
-// Null if ONNX Runtime does not expose the constant's elements.
+// The element of a one-element constant. Null for other values, and if ONNX Runtime does not expose
+// the constant's elements.
 const void* value::element() const {
     const OrtValue* constant = nullptr;
     const void* data = nullptr;
@@ -163,7 +164,7 @@ std::optional<std::vector<Number>> node::attribute(const char* attribute_name,
     if (unknown != nullptr) api->ReleaseStatus(unknown);
     if (attribute == nullptr) return std::nullopt;
     std::vector<Number> numbers(1);
-    std::size_t bytes = 0; // of the whole value, even if it does not fit
+    std::size_t bytes = 0; // of the whole value, even if `numbers` is too short
     const auto read = [&] {
         return api->ReadOpAttr(attribute, kind, numbers.data(), sizeof(Number) * numbers.size(),
                                &bytes);
@@ -226,8 +227,8 @@ model_graph::model_graph(const runtime& api, const OrtGraph* handle) : api_(api)
         if (!value.is_constant) value.extents = std::nullopt;
 }
 
-// Collects producers and readers of values from the nodes. The functions for that end the process
-// (ONNX Runtime 1.24 to 1.32) for values of an outer graph and in inner graphs.
+// Collects producers and readers of values from the nodes. ONNX Runtime's own functions for this
+// (1.24 to 1.32) end the process for values of an outer graph and inside inner graphs.
 void model_graph::read_values(node& node) {
     for (const auto* info : inputs_of(api_, node.handle)) {
         value& read = find_value(info);

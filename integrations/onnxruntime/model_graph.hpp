@@ -16,7 +16,7 @@ inline constexpr const char* microsoft_domain = "com.microsoft";
 
 struct node;
 
-// A reader of a value. `input` is -1 if a graph inside the node reads it.
+// A reader of a value. `input` is -1 if a graph inside the node reads the value.
 struct reader {
     const struct node* node;
     std::int64_t input;
@@ -33,7 +33,7 @@ struct value {
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
     bool is_output = false; // of the graph
-    // A node without handle and type for graph inputs, initializers and outer values.
+    // For graph inputs, initializers and outer values, a node without handle and type.
     const node* producer = nullptr;
     std::vector<reader> readers;
 
@@ -41,9 +41,10 @@ struct value {
     // The only reader; a node without a type if there is none or several.
     const node& only_reader() const;
     bool is_one_element() const;
-    // A constant +0 of rank 0 or 1, so that the other operand of an addition keeps its shape.
+    // Whether the value is a constant +0 with one element and rank 0 or 1, which broadcasts to the
+    // other operands' shape.
     bool is_zero() const;
-    // The value of a one-element f32 constant.
+    // The value of a one-element f32 constant; nullopt for other values.
     std::optional<float> number() const;
 
 private:
@@ -75,9 +76,9 @@ struct node {
     // Whether an input or an output is known to have more than max_rank dimensions.
     bool has_too_many_dims() const;
 
-    // Graphs inside the node, as of an If.
+    // Graphs inside the node, for example the branches of an If.
     std::vector<model_graph> graphs() const;
-    // The numbers of an attribute; nullopt if it is unset.
+    // The numbers of an attribute; nullopt if the attribute is unset.
     template <class Number>
     std::optional<std::vector<Number>> attribute(const char* attribute_name,
                                                  OrtOpAttrType kind) const;

@@ -48,11 +48,11 @@ provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_setti
     };
 }
 
-// ONNX Runtime calls this for each graph, also inside If, Loop and Scan, and again after it changed
-// a graph. In later calls claimed nodes have their provider.
+// ONNX Runtime calls this function for each graph, including graphs inside If, Loop and Scan, and
+// again after it has changed a graph. In later calls, `provider` of a claimed node is set.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
-    // If broken, only earlier claims are repeated.
+    // If the graph breaks the fusion, only earlier claims are repeated.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding exactness;
     std::set<const node*> seen;
@@ -118,8 +118,8 @@ void provider::report(std::string_view name, const std::string& subject,
     if (settings_.is_verbose) print_decision(name, subject, why);
 }
 
-// Two graphs may use one name for different values: ONNX Runtime compiles the claims of a graph
-// before it asks about the next.
+// The output's name identifies the block. Two graphs may use one name for different values, because
+// ONNX Runtime compiles the claims of a graph before it calls claim_nodes for the next graph.
 OrtNodeComputeInfo* provider::compile_fused(const OrtNode* node) const {
     const auto names = names_of(api_, node);
     const auto entry = fusions_.find(names.outputs.at(0));

@@ -17,12 +17,12 @@ struct session_settings {
     int threads = 1;
 };
 
-// The provider of one session. The factory's runtime and registry must outlive it.
+// The provider of one session. The factory's runtime and registry must outlive the provider.
 class provider : public OrtEp {
 public:
     provider(const runtime& api, OrtKernelRegistry* kernels, session_settings settings);
 
-    // Shared with its kernels, which may outlive it.
+    // Shared with the provider's kernels, which may outlive the provider.
     const std::shared_ptr<session_facts>& session() const { return session_; }
 
 private:
@@ -39,7 +39,7 @@ private:
     OrtKernelRegistry* const kernels_;
     const session_settings settings_;
     const std::shared_ptr<session_facts> session_;
-    // Claimed and not compiled yet, by the name of the output.
+    // The claimed blocks, by the name of the output. A later graph may replace an entry.
     std::map<std::string, fused_block, std::less<>> fusions_;
 };
 

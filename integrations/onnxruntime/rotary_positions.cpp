@@ -11,8 +11,8 @@
 namespace maskwise::ort {
 namespace {
 
-// As ONNX Runtime: the first two dimensions may be larger than the part that is read, further ones
-// are ignored, and elements are read in order.
+// ONNX Runtime reads elements in order. So the first two dimensions may be larger than the part
+// that is read, and further dimensions may have any extent but 0.
 void require_leading(std::string_view name, const dims& actual, const dims& min_elements) {
     bool fits = actual.rank() >= 2 && actual[0] >= min_elements[0] && actual[1] >= min_elements[1];
     for (int d = 2; d < actual.rank(); ++d) fits = fits && actual[d] > 0;
@@ -22,16 +22,16 @@ void require_leading(std::string_view name, const dims& actual, const dims& min_
 }
 
 void check_caches(const rotary_call& call, const dims& cosines, const dims& sines) {
-    constexpr std::int64_t unit = 8; // ONNX Runtime supports multiples of this only
+    constexpr std::int64_t unit = 8; // ONNX Runtime supports only widths that are multiples of 8
     const std::int64_t depth = call.queries[3];
     require_leading("cos_cache", cosines, {call.longest, 0});
     require_leading("sin_cache", sines, {call.longest, cosines[1]});
     if (sines[1] != cosines[1]) expect_shape("sin_cache", sines, cosines);
     if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
-        refuse_shape("cos_cache is " + to_string(cosines) + " with heads of " +
-                     std::to_string(depth) + ": its width is a multiple of " +
-                     std::to_string(unit) + ", half a head at most, a head one of " +
-                     std::to_string(2 * unit));
+        refuse_shape(
+            "cos_cache is " + to_string(cosines) + " with heads of " + std::to_string(depth) +
+            ", expected a width that is a multiple of " + std::to_string(unit) +
+            " and at most half a head, and heads of a multiple of " + std::to_string(2 * unit));
 }
 
 [[noreturn]] void refuse_position(std::int64_t position, std::int64_t rows, std::int64_t limit) {

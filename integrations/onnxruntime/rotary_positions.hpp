@@ -7,15 +7,15 @@
 
 namespace maskwise::ort {
 
-// Rotary embedding: pairs of elements of a row are rotated by angles that depend on the row's
-// position. Only the first 2 * pairs elements of each row are rotated. Pairs are adjacent if
-// `interleaved`; else each element of the first half pairs with its counterpart in the second half.
+// Rotary embedding rotates pairs of a row's elements by angles that depend on the row's position.
+// Only the first 2 * pairs elements of a row are rotated. If `interleaved`, a pair is two adjacent
+// elements. Else element i of the first half pairs with element i of the second half.
 struct rotary_positions {
     const float *cosines = nullptr, *sines = nullptr; // dense {positions, pairs}
     std::int64_t pairs = 0;
     bool interleaved = false;
-    // Positions of all rows, dense {sequences, rows}. If null, `first_positions` has the position
-    // of the first row per sequence.
+    // Positions of all rows, dense {sequences, rows}. If `row_positions` is null, `first_positions`
+    // has the position of the first row per sequence.
     const std::int64_t* row_positions = nullptr;
     std::vector<std::int64_t> first_positions = {};
     std::int64_t rows = 0; // per sequence
@@ -26,18 +26,18 @@ struct rotary_positions {
     }
 };
 
-// The arguments of a call of GroupQueryAttention.
+// The arguments of a GroupQueryAttention call that rotation needs.
 struct rotary_call {
     const attention_inputs& inputs;
     dims queries;                               // {sequences, heads, rows, depth}
     std::int64_t longest = 0;                   // longest sequence, in keys
-    bool begins = false;                        // a prompt without a past
+    bool begins = false;                        // whether this is a prompt without a past
     const std::vector<std::int64_t>& positions; // of the first row, per sequence
     bool interleaved = false;
 };
 
-// Throws shape_error or argument_error, with the shape or number, if a row would be read past the
-// end of an input.
+// Throws shape_error if the shape of an input does not fit, and argument_error for a position
+// outside the caches.
 rotary_positions read_rotary_positions(const rotary_call& call);
 
 // Rotates one row of `depth` elements from `source` to `target`, which must not overlap.

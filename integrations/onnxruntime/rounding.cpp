@@ -17,7 +17,8 @@ bool copies(const node& node) {
     return node.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
 }
 
-// A small weight counts little in a product. If, Loop and Scan get the value as f16 anyway.
+// Whether the reader may get weights that are rounded to f16. A small weight counts little in a
+// product. If, Loop and Scan get the value as f16 without Maskwise, too.
 bool may_read_weights(const reader& read) {
     const bool is_added = read.node->is("Gemm") && read.input == 2;
     return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
@@ -33,7 +34,8 @@ bool is_f16(const value& value) {
     return value.type == data_type::f16;
 }
 
-// A single mover between f32 operators runs in f32; two in a row run in f16.
+// A single mover between f32 operators runs in f32. Two consecutive movers run in f16, and so does
+// a mover that produces an output.
 bool moves_in_f16(const node& mover) {
     const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->producer); };
     const auto stays = [](const value* out) {
@@ -45,9 +47,9 @@ bool moves_in_f16(const node& mover) {
                             std::ranges::any_of(mover.outputs, stays));
 }
 
-// The readers of a value, past operators that move or copy it. A cast is a reader itself, and its
-// readers count, too. Visits each operator once: in a chain of Concat(x, x) the paths double with
-// each operator.
+// The readers of a value, past operators that move or copy the value. A cast counts as a reader,
+// and the cast's readers count, too. Visits each operator once, because in a chain of Concat(x, x)
+// the number of paths doubles with each operator.
 std::vector<reader> readers_past_moves(const value& value) {
     std::vector<const struct value*> moved{&value};
     std::set<const node*> movers_seen;
@@ -66,7 +68,7 @@ std::vector<reader> readers_past_moves(const value& value) {
 } // namespace
 
 bool rounding::is_exact(const value& value, int max_depth) {
-    // an input, a constant, or a value of an outer graph
+    // An input, a constant and a value of an outer graph are exact.
     if (!is_f16(value) || value.producer->handle == nullptr) return true;
     const auto known = known_.find(value.producer);
     if (known != known_.end()) return known->second;
@@ -75,7 +77,7 @@ bool rounding::is_exact(const value& value, int max_depth) {
 }
 
 bool rounding::is_produced_exactly(const node& producer, int max_depth) {
-    // Their results are f16 in ONNX Runtime, too.
+    // The results of these operators are f16 in ONNX Runtime, too.
     if (producer.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
     if (!producer.is("Where") && !copies(producer) && !moves(producer)) return false;
     return moves_in_f16(producer) || std::ranges::all_of(producer.inputs, [&](const value* input) {

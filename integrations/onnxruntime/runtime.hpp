@@ -10,7 +10,8 @@
 
 namespace maskwise::ort {
 
-// The functions of one ONNX Runtime. A process may have several, so each factory has its own table.
+// The functions of one ONNX Runtime. A process may have several ONNX Runtimes, so each factory has
+// a separate table.
 struct runtime {
 #define MAIN(slot, name, result, parameters) result(*name) parameters noexcept;
 #define EP MAIN
@@ -22,7 +23,7 @@ struct runtime {
 template <class Object>
 using owned = std::unique_ptr<Object, void (*)(Object*) noexcept>;
 
-// `version` is "1.32.0".
+// `version` is ONNX Runtime's version, for example "1.32.0".
 runtime read_runtime(const OrtApi* main_table, std::string_view version);
 
 inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[] = {
@@ -37,14 +38,14 @@ inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[]
 #undef MASKWISE_ORT_none
 };
 
-// undef for any other type.
+// undef for a type that is not in element_types.
 inline data_type type_of(ONNXTensorElementDataType element) {
     for (const auto& [ort_type, type] : element_types)
         if (ort_type == element) return type;
     return data_type::undef;
 }
 
-// Thrown if a function of ONNX Runtime failed. The status is returned to it unchanged.
+// Thrown if a function of ONNX Runtime failed. ONNX Runtime gets the status back unchanged.
 struct failed_call {
     OrtStatus* status;
 };
@@ -53,10 +54,10 @@ inline void check(OrtStatus* status) {
     if (status != nullptr) throw failed_call{status};
 }
 
-// The status for the current exception. Call it in a handler only.
+// The status for the current exception. Call this function in a handler only.
 OrtStatus* status_of_exception(const runtime& api) noexcept;
 
-// Runs `body` and converts its exceptions to a status: none may reach ONNX Runtime.
+// Runs `body` and converts its exceptions to a status, because no exception may reach ONNX Runtime.
 template <class Body>
 OrtStatus* guarded(const runtime& api, const Body& body) noexcept {
     try {

@@ -1,5 +1,5 @@
-// Replaces oneTBB of src/exec. The library uses only the threads that ONNX Runtime lends it in a
-// call, and needs no libtbb.
+// Replaces the functions of src/exec that use oneTBB. The library runs only on the threads that
+// ONNX Runtime provides for a call, so it needs no libtbb.
 #include "exec/parallel.hpp"
 
 namespace maskwise {

@@ -29,7 +29,7 @@ public:
         if (count == 0) return;
         std::size_t bytes = 0;
         check(api.GetStringTensorDataLength(tensor.value, &bytes));
-        text_.resize(bytes + 1); // not null if all strings are empty
+        text_.resize(bytes + 1); // so that data() is not null if all strings are empty
         std::vector<std::size_t> offsets(count + 1, bytes);
         check(api.GetStringTensorContent(tensor.value, text_.data(), bytes, offsets.data(), count));
         for (std::size_t i = 0; i < count; ++i)
@@ -51,8 +51,8 @@ void write_strings(const runtime& api, OrtValue* output,
     }
 }
 
-// Uses ONNX Runtime's string functions, because the layout of its strings is not public. One
-// thread.
+// Uses ONNX Runtime's string functions, because the layout of its strings is not public. Runs on
+// one thread.
 void run_strings(const runtime& api, const kernel_context& context, dialect form,
                  const input_tensor& cond, const input_tensor& x, const input_tensor& y) {
     const plan select = compile(form, {.cond = cond.desc,
@@ -90,13 +90,13 @@ private:
     dialect form_;
 };
 
-// ONNX's type constraints are B and T. The output may overwrite X or Y if that has the output's
-// shape and no other reader.
+// ONNX's type constraints are B for the condition and T for X and Y. The output may overwrite X or
+// Y if that input has the output's shape and no other reader.
 void configure(const runtime& api, OrtKernelDefBuilder* builder) {
-    std::vector<data_type> all;
-    for (const auto& [_, type] : element_types) all.push_back(type);
+    std::vector<data_type> types;
+    for (const auto& [_, type] : element_types) types.push_back(type);
     constrain_type(api, builder, "B", std::array{data_type::boolean});
-    constrain_type(api, builder, "T", all);
+    constrain_type(api, builder, "T", types);
     constexpr int inputs[] = {1, 2}, outputs[] = {0, 0};
     check(api.KernelDefBuilder_AddInputOutputMutableAliases(builder, inputs, outputs, 2));
 }

@@ -4,7 +4,7 @@
 
 namespace maskwise::openvino {
 
-// Applies `accelerate` to these nodes in place. They must be in topological order.
+// Applies `accelerate` in place to these nodes, which must be in topological order.
 void replace_claimed(const ov::NodeVector& nodes, const accelerate_options& options);
 
 } // namespace maskwise::openvino

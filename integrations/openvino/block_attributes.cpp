@@ -16,7 +16,8 @@ using numbers = std::vector<std::int64_t>;
 
 constexpr const char* causal = "causal";
 
-// Each step's name and two numbers: the operands that are its cond and its side.
+// Each step has a name and two numbers: the indices of the operands cond and side. An operand that
+// the step lacks has the index 0.
 struct saved_steps {
     std::vector<std::string> operators;
     numbers operands;

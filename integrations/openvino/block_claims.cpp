@@ -26,7 +26,7 @@ bool is_empty(const ov::PartialShape& shape) {
     return shape.rank().is_static() && std::ranges::find(shape, ov::Dimension(0)) != shape.end();
 }
 
-// Why OpenVINO's own rows around a Softmax are as fast or faster; empty if they are not.
+// Why Maskwise's rows are not faster than OpenVINO's around this Softmax; empty if they are faster.
 std::string reason_rows_not_faster(const block_match& match, const ov::Node& softmax) {
     const ov::OutputVector inputs = match.inputs();
     if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
@@ -43,8 +43,8 @@ std::string reason_rows_not_faster(const block_match& match, const ov::Node& sof
                                : std::string("OpenVINO fuses it with ") + neighbor->get_type_name();
 }
 
-// Whether a value comes from a state within `max_depth` nodes: OpenVINO fuses such attention with
-// its cache.
+// Whether the node's value comes from a state within `max_depth` nodes. OpenVINO fuses attention
+// with the cache that such a state holds.
 bool reads_state(const ov::Node& node, int max_depth) {
     if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
     if (max_depth == 0) return false;
@@ -56,7 +56,7 @@ bool reads_state(const ov::Node& node, int max_depth) {
     return false;
 }
 
-// Rows of query times keys.
+// The number of scores of a head; unknown_size if the rows or the keys are dynamic.
 std::int64_t scores_of(const fusion::attention_chain& attention, const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
         const ov::PartialShape& shape = input.get_partial_shape();
@@ -69,12 +69,13 @@ std::int64_t scores_of(const fusion::attention_chain& attention, const ov::Outpu
 }
 
 bool reads_state(const ov::OutputVector& inputs) {
-    constexpr int max_depth = 10; // Concat, Gather, repeated heads, permutations
+    constexpr int max_depth = 10; // for Concat, Gather, repeated heads and permutations
     return reads_state(*inputs[1].get_node(), max_depth) ||
            reads_state(*inputs[2].get_node(), max_depth);
 }
 
-// Reading a separate bias per head costs as much as OpenVINO's whole attention.
+// Whether the bias differs by head and by row. Reading such a bias costs as much as OpenVINO's
+// whole attention.
 bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) {
     constexpr std::size_t matrices = 3, heads_from_end = 3;
     return std::ranges::any_of(match.block.rows.steps, [&](const row_step& step) {
@@ -86,7 +87,8 @@ bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) 
     });
 }
 
-// If the plugin computes in bf16, attention in f32 is slower unless the mask removes half of it.
+// If the options do not state the precision, the plugin may compute in bf16. Attention in f32 is
+// then slower, unless a causal mask removes half of the scores.
 bool may_be_slower_than_bf16(const block_match& match, const accelerate_options& options) {
     return options.precision == ov::element::dynamic &&
            std::ranges::none_of(match.block.rows.steps, is_causal) &&
@@ -104,8 +106,8 @@ std::string reason_attention_not_faster(const block_match& match,
     return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }
 
-// Why Maskwise cannot run a block; empty if it can. A cache in states shifts the causal boundary in
-// OpenVINO.
+// Why Maskwise cannot run a block; empty if Maskwise can. In OpenVINO, a cache in states shifts the
+// causal boundary, which a block cannot do.
 std::string reason_unsupported(const block_match& match, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
     const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);

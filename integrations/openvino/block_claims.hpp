@@ -6,11 +6,11 @@
 
 namespace maskwise::openvino {
 
-// Whether Maskwise runs this block. Prints a line if MASKWISE_VERBOSE is set.
+// Whether Maskwise runs this block. Prints a line if MASKWISE_VERBOSE is above 0.
 bool is_claimed(const block_match& match, const ov::Node& end, const accelerate_options& options);
 
-// Prints the verbose line for a Softmax or an attention operator that ends no block. A MatMul gets
-// none.
+// Prints the verbose line for a Softmax or a ScaledDotProductAttention that ends no block. Prints
+// nothing for a MatMul.
 void report_no_match(const ov::Node& end);
 
 } // namespace maskwise::openvino

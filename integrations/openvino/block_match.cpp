@@ -15,7 +15,8 @@ namespace {
 namespace op = ov::op;
 using graph::op_kind;
 
-// Operands come before the numbers that factors refer to, so those indices grow by one.
+// Adds the fill as the last operand of the rows. The numbers of the factors follow these operands,
+// so the factors' indices grow by one.
 void add_causal_step(block_match& match) {
     fusion::row_chain& rows = match.block.rows;
     const std::size_t fill = rows.operands.size();
@@ -36,7 +37,7 @@ void add_default_scale(block_match& match) {
     match.scales_by_depth = true;
 }
 
-// Drops the rank: either the scores have it already, or their SoftMax works along the last
+// Drops the required rank: the scores already have this rank, or their SoftMax works along the last
 // dimension of any rank.
 block_match describe(fusion::block block, const model_ops& ops) {
     block_match match{std::move(block), {}, {}, {}};
@@ -93,7 +94,7 @@ std::string block_match::text() const {
 std::optional<block_match> find_block(ov::Node& end, const node_set& claimed) {
     if (!computes_in_f32(type_of(end.get_output_element_type(0)))) return std::nullopt;
     const model_ops ops(end, claimed);
-    for (const graph::op& soft_max : ops.all()) {
+    for (const graph::op& soft_max : ops.operators()) {
         if (soft_max.kind != op_kind::soft_max || !graph::works_along(soft_max, 1)) continue;
         auto block = find_around_soft_max(soft_max, ops);
         if (!block || block->attention.has_value() == is_softmax(end)) continue;

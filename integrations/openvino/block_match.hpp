@@ -18,11 +18,11 @@ struct block_match {
     bool scales_by_depth = false;   // see fused
 
     ov::OutputVector inputs() const;
-    // "attention f32 9 nodes".
+    // For example "attention f32 9 nodes".
     std::string text() const;
 };
 
-// Matches a block that ends in `end`; empty if there is none. Attention ends in a MatMul or a
+// Matches a block that ends in `end`; nullopt if there is none. Attention ends in a MatMul or a
 // ScaledDotProductAttention, and includes Transposes of the result. Rows end in a Softmax and
 // contain a Select. Nodes in `claimed` never match.
 std::optional<block_match> find_block(ov::Node& end, const node_set& claimed);

@@ -25,8 +25,8 @@ namespace {
 
 namespace op = ov::op;
 
-// A condition smaller than the result by this factor costs next to nothing, whichever operator
-// computes it.
+// If a condition is smaller than the result by this factor, computing the condition costs next to
+// nothing.
 constexpr std::size_t small_cond_factor = 8;
 
 template <class... operators>
@@ -34,14 +34,14 @@ bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// The plugin may fuse the nodes on both sides of these.
+// The plugin may fuse the node before a view with the node after the view.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);
 }
 
-// The CPU plugin never fuses a Select with these. It does fuse with element-wise, MatMul and
-// Softmax nodes, and assigns blocked layouts to others.
+// The CPU plugin never fuses a Select with these nodes. It fuses a Select with element-wise, MatMul
+// and Softmax nodes, and assigns blocked layouts to other nodes.
 bool is_never_fused(const ov::Node& node) {
     return is_one_of<op::v0::Parameter, op::v0::Constant, op::v0::Result, op::util::GatherBase,
                      op::v8::Slice, op::v1::StridedSlice, op::v0::Tile, op::util::MultiSubGraphOp>(
@@ -59,7 +59,7 @@ const ov::Node* fused_consumer(const ov::Node& node) {
     for (const auto& input : node.output(0).get_target_inputs()) {
         const ov::Node& reader = *input.get_node();
         if (is_never_fused(reader)) continue;
-        // Follow a view through its data input only: it may read one value twice.
+        // Follows a view only from its data input, because a view may read one value twice.
         const bool is_followed = is_view(reader) && input.get_index() == 0;
         const ov::Node* const consumer = is_followed ? fused_consumer(reader) : &reader;
         if (consumer != nullptr) return consumer;
@@ -98,7 +98,7 @@ bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements
                                                          std::max<std::size_t>(1, elements));
 }
 
-// Why OpenVINO's own Select is as fast or faster; empty if it is not.
+// Why Maskwise's Select is not faster than OpenVINO's; empty if it is faster.
 std::string reason_not_faster(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (pair_of(type).is_converted) return "the CPU plugin converts " + type.get_type_name();
@@ -112,12 +112,13 @@ std::string reason_not_faster(const op::v1::Select& select) {
     return reason_fused_with_neighbor(select);
 }
 
-// Why Maskwise cannot run a Select; empty if it can.
+// Why Maskwise cannot run a Select; empty if Maskwise can.
 std::string reason_unsupported(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
     if (type_of(type) == data_type::undef) return "Maskwise does not support its type";
-    // The plugin can compile some operators on empty tensors only fused with its own Select.
+    // The plugin compiles some operators on empty tensors only if it fuses them with its own
+    // Select.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     const bool is_empty =
         dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();

@@ -8,14 +8,16 @@
 
 namespace maskwise::openvino {
 
-// Whether Maskwise runs this Select. Prints a line if MASKWISE_VERBOSE is set.
+// Whether Maskwise runs this Select. Prints a line if MASKWISE_VERBOSE is above 0.
 bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options);
 
-// The producer (starting at `node` itself) or consumer that the CPU plugin would fuse a Select
-// with; null if there is none. Both look through views.
+// The node with which the CPU plugin would fuse a neighboring Select or Softmax, or null.
+// fused_producer looks at `node` and, through views, at the nodes before `node`. fused_consumer
+// looks at the nodes after `node`, also through views.
 const ov::Node* fused_producer(const ov::Node& node);
 const ov::Node* fused_consumer(const ov::Node& node);
-// Whether computing a condition of this size costs next to nothing beside the result.
+// Whether computing a condition with this number of elements costs next to nothing, compared with a
+// result of `dst_elements`.
 bool is_small_cond(std::size_t elements, std::size_t dst_elements);
 
 } // namespace maskwise::openvino

@@ -26,7 +26,7 @@ inline constexpr element_pair element_types[] = {
 #undef MASKWISE_OPENVINO_none
 };
 
-// `maskwise` is undef for any other type.
+// `maskwise` is undef if Maskwise does not support the type.
 inline element_pair pair_of(ov::element::Type_t element) {
     for (const element_pair& pair : element_types)
         if (pair.openvino == element) return pair;

@@ -1,8 +1,8 @@
-// libmaskwise_openvino_extension.so, which core.add_extension takes. It opens
-// libmaskwise_openvino.so from its own folder. That library names no OpenVINO to load, because
-// every release has another soname: it uses the global symbols of the process. A program that links
-// with OpenVINO has them. Python and other hosts that load OpenVINO at run time do not, so the
-// caller's OpenVINO is made global first.
+// core.add_extension loads libmaskwise_openvino_extension.so, which opens libmaskwise_openvino.so
+// from the same folder. libmaskwise_openvino.so links with no OpenVINO, because every release has
+// another soname. Instead, the library uses the global symbols of the process. Python and other
+// hosts that load OpenVINO at run time have no such symbols, so this file first makes the caller's
+// OpenVINO global.
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -24,8 +24,8 @@ std::string file_of(const void* address) {
 
 } // namespace
 
-// `extensions` is OpenVINO's std::vector<ov::Extension::Ptr>, passed on unread. OpenVINO lets this
-// function throw.
+// `extensions` is OpenVINO's std::vector<ov::Extension::Ptr>, which this function only forwards.
+// OpenVINO allows this function to throw.
 extern "C" __attribute__((visibility("default"))) void create_extensions(void* extensions) {
     const std::string caller = file_of(__builtin_return_address(0));
     dlopen(caller.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);

@@ -1,5 +1,5 @@
-// The extensions that core.add_extension registers: the operations of an accelerated model, and
-// Python's way to `accelerate`.
+// The extensions that core.add_extension registers: the operations of an accelerated model, and the
+// operation by which Python calls `accelerate`.
 #include "accelerate.hpp"
 #include "fused.hpp"
 #include "layout.hpp"
@@ -12,8 +12,8 @@
 namespace maskwise::openvino {
 namespace {
 
-// Used instead of ov::OpExtension, which compiles ov::Any in: its layout changed from 2026.0 to
-// 2026.1.
+// Replaces ov::OpExtension, which depends on the layout of ov::Any. That layout changed from 2026.0
+// to 2026.1.
 template <class Operation>
 class operation_extension : public ov::BaseOpExtension {
 public:
@@ -31,8 +31,8 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// Python cannot call a library's function on an OpenVINO model. It can create a node by the node
-// factory, which calls `create` here with the model's ends and gets them back.
+// Python cannot call a library's function on an OpenVINO model, but it can create a node by the
+// node factory. The factory calls `create` with the model's outputs, and `create` returns them.
 class accelerate_call : public ov::BaseOpExtension {
 public:
     const ov::DiscreteTypeInfo& get_type_info() const override {
@@ -55,7 +55,7 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// May throw: OpenVINO calls create_extensions as a C++ function, despite its C name.
+// May throw, because OpenVINO calls create_extensions as a C++ function despite its C name.
 std::vector<ov::Extension::Ptr> make_extensions() {
     check_layout();
     return {std::make_shared<operation_extension<select>>(),

@@ -15,21 +15,22 @@ namespace {
 
 constexpr auto numpy = ov::op::AutoBroadcastType::NUMPY;
 
-// The part of a block that is saved: without the model's tensor ids, and with numbers as operands.
+// The block without the model's tensor ids. The numbers of attention become operands.
 fusion::block without_tensors(fusion::block block, std::size_t operands) {
     block.rows.operands.assign(operands, {});
     if (block.attention) block.attention->numbers.clear();
     return block;
 }
 
-// Shared by all operations: the layers of a model run one after another.
+// All operations share this scratch, because the layers of a model run one after another.
 fusion::block_scratch& scratch() {
-    static auto* const pool = new fusion::block_scratch; // never freed: threads outlive statics
+    // Never freed, because threads may outlive static objects.
+    static auto* const pool = new fusion::block_scratch;
     return *pool;
 }
 
 // Permutes a shape to {outer..., rows, depth}, {outer..., keys, depth} or {outer..., keys,
-// columns}. Empty if the rank is unknown.
+// columns}. nullopt if the rank is unknown.
 std::optional<ov::PartialShape> permute(const ov::PartialShape& shape,
                                         const std::vector<int>& order) {
     if (shape.rank().is_dynamic()) return std::nullopt;
@@ -78,7 +79,7 @@ void fused::validate_and_infer_types() {
                     block_.attention ? shape_of_attention() : shape_of_rows());
 }
 
-// The common type of the scores, or of query, key and value.
+// The type of the scores, or the common type of query, key and value.
 ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
     ov::element::Type type = get_input_element_type(0);
     for (std::size_t i = 0; i < get_input_size(); ++i) {
@@ -110,7 +111,7 @@ ov::PartialShape fused::shape_of_attention() const {
     const auto key = permute(get_input_partial_shape(1), attention.key.order);
     const auto value = permute(get_input_partial_shape(2), attention.value.order);
     if (!query || !key || !value) return ov::PartialShape::dynamic();
-    // A 1 x 1 matrix broadcasts, so only the outer dimensions of key and value count.
+    // As 1 x 1 matrices, key and value broadcast only by their outer dimensions.
     ov::PartialShape scores = with_matrix(*query, query->rbegin()[1], key->rbegin()[1]);
     broadcast_into(scores, with_matrix(*key, 1, 1));
     for (std::size_t i = first_operand(); i < get_input_size(); ++i)

@@ -9,18 +9,18 @@
 
 namespace maskwise::openvino {
 
-// One operation in place of several nodes. Either rows that end in a SoftMax over the last
-// dimension, with the scores as input 0; or attention, with query, key and value as inputs 0 to 2.
-// The other inputs are the operands of the steps, and numbers. Inputs broadcast by the rules of
-// maskwise/attention.hpp. Conditions are boolean; other inputs are f32, bf16 or f16, computed in
-// f32.
+// One operation that replaces several nodes. It is either rows that end in a SoftMax along the last
+// dimension, with the scores as input 0, or attention, with query, key and value as inputs 0 to 2.
+// The other inputs are the operands of the steps, and the numbers that scale query and key. Inputs
+// broadcast by the rules of maskwise/attention.hpp. Conditions are boolean, or u8 after the CPU
+// plugin's conversion. Other inputs are f32, bf16 or f16, and the operation computes in f32.
 class fused : public operation {
 public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
     // Steps must have no constants, and no operand may shift a causal boundary. With
-    // `scales_by_depth` the last operand of the steps is no input but 1 / sqrt(depth) of the query.
+    // `scales_by_depth`, the last operand is not an input: it is 1 / sqrt(depth) of the query.
     // Throws ov::NodeValidationFailure for types and shapes that do not fit.
     fused(const ov::OutputVector& inputs, const fusion::block& block, bool scales_by_depth);
 

@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t word = sizeof(void*);
 constexpr std::size_t words_before_slots = 2; // of a vtable: the offset to top and the type_info
 
-// One more virtual function gets the slot after the last one. The Itanium ABI keeps its offset in
-// the pointer to member, on ARM in the second word.
+// The number of slots of the class's vtable. One more virtual function gets the slot after the last
+// one. The first word of the pointer to this function has the offset of the slot, plus 1 on x86-64.
 template <class Class>
 std::size_t slots_compiled() {
     struct longer : Class {
@@ -60,8 +60,8 @@ public:
     }
 };
 
-// `plain` adds no member to ov::Node. OpenVINO's constructor must write its last word and no byte
-// after it.
+// `plain` adds no member to ov::Node. OpenVINO's constructor must write the last word of the object
+// and no byte after it.
 bool has_expected_size() {
     constexpr std::size_t size = sizeof(plain), margin = 1024;
     constexpr std::byte untouched{0xA5};

@@ -24,11 +24,12 @@ namespace {
 using graph::op_kind;
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-// Bounds the walk back to query and key: the chain, the product with value, NaN to zero, scaling
-// and Transposes.
+// Bounds the number of nodes from the end back to query and key: the chain, the MatMul with value,
+// NaN to zero, scaling and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
-// Operators that OpenVINO and ONNX define alike. OpenVINO's name has one capital letter.
+// The operators of rows that OpenVINO defines alike. OpenVINO's name is the operator's name with a
+// capital first letter.
 struct named_kind {
     std::string_view name;
     op_kind kind;
@@ -52,7 +53,8 @@ std::size_t id_of(const ov::Output<ov::Node>& value) {
     return reinterpret_cast<std::size_t>(&value.get_tensor());
 }
 
-// A constant +0 of rank 0 or 1, so that the other operand of an addition keeps its shape.
+// Whether the node is a constant +0 with one element and rank 0 or 1, which broadcasts to the other
+// operands' shape.
 bool is_zero(const ov::Node& node) {
     const auto* constant = ov::as_type<const ov::op::v0::Constant>(&node);
     if (constant == nullptr || constant->get_shape().size() > 1 ||
@@ -62,7 +64,8 @@ bool is_zero(const ov::Node& node) {
     return value == 0 && !std::signbit(value);
 }
 
-// Select(IsNaN(y), 0, y) of a Softmax's result y, as exporters write it.
+// Whether the node is Select(IsNaN(y), 0, y) of a Softmax's result y, which exporters write, and y
+// has no other readers.
 bool is_nan_to_zero(const ov::Node& node) {
     return ov::is_type<ov::op::v1::Select>(&node) && is_softmax(producer_of(node, 2)) &&
            ov::is_type<ov::op::v10::IsNaN>(&producer_of(node, 0)) &&
@@ -81,7 +84,8 @@ std::optional<std::vector<std::int64_t>> order_of(const ov::Node& transpose) {
     return order == nullptr ? std::nullopt : std::optional(order->cast_vector<std::int64_t>());
 }
 
-// The kind of a node before the end. A product that reads weights does not compute scores.
+// The kind of a node before the end. A MatMul that reads weights is `other`, because it does not
+// compute scores.
 op_kind kind_of(const ov::Node& node) {
     if (!computes_in_f32(type_of(node.get_output_element_type(0)))) return op_kind::other;
     if (ov::is_type<ov::op::v1::Select>(&node)) return op_kind::select;
@@ -105,8 +109,8 @@ std::optional<std::int64_t> axis_of(const ov::Node& node) {
 
 std::string broadcast_of(const ov::Node& node) {
     const auto& rule = node.get_autob().m_type;
-    return rule == ov::op::AutoBroadcastType::PDPD ? "pdpd"
-                                                   : "numpy"; // with `none` shapes are equal
+    // `none` requires equal shapes, for which NumPy's rule has the same result.
+    return rule == ov::op::AutoBroadcastType::PDPD ? "pdpd" : "numpy";
 }
 
 graph::op op_of(const ov::Node& node, op_kind kind) {
@@ -148,8 +152,8 @@ std::shared_ptr<ov::Node> model_ops::result_node(std::size_t value) const {
     return entry == results_.end() ? nullptr : entry->second;
 }
 
-// Float types become f32: the plugin computes in f32, or in the type of its precision hint, and
-// rounds only the last operator's result to the model's type.
+// Float types become f32, because the plugin computes in f32 or in the type of its precision hint.
+// The plugin rounds only the last operator's result to the model's type.
 graph::logical_tensor model_ops::describe(const ov::Output<ov::Node>& value) {
     graph::logical_tensor tensor;
     tensor.id = id_of(value);
@@ -184,7 +188,7 @@ graph::logical_tensor model_ops::number(float value) {
     return tensor;
 }
 
-// A new tensor with the rank of `other` and unknown extents.
+// A new tensor with the type and rank of `other`, and unknown extents.
 graph::logical_tensor model_ops::like(const graph::logical_tensor& other) {
     graph::logical_tensor tensor = other;
     tensor.id = synthetic_id();
@@ -230,8 +234,8 @@ graph::logical_tensor model_ops::add_synthetic(op_kind kind,
     return *output;
 }
 
-// Adds query times key, the scale, the mask, SoftMax and the product with value. Adds none if the
-// node has a sink, which the kernels lack here.
+// Adds query times key, the scale, the mask, SoftMax and the product with value. Adds nothing if
+// the node has a sink, which Maskwise does not support here.
 void model_ops::add_attention(ov::op::v13::ScaledDotProductAttention& node) {
     constexpr std::size_t mask = 3, scale = 4, sink = 5;
     if (node.get_input_size() > sink) return;

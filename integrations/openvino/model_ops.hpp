@@ -27,16 +27,17 @@ using node_set = std::set<const ov::Node*>;
 bool is_softmax(const ov::Node& node);
 bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 
-// A node, the nodes that lead to it through values with one reader, and the Transposes of its
-// result, as operators of src/graph. An id is the address of the tensor or node; operators and
-// values without one use the addresses of bytes in `end`.
+// Presents a node, the nodes that lead to it through values with one reader, and the Transposes of
+// its result as operators of src/graph. An id is the address of the tensor or the node. Operators
+// and values without a tensor or node have addresses of bytes inside `end`.
 class model_ops {
 public:
-    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. The latter becomes several
-    // operators, without its default scale and causal boundary. Nodes in `claimed` are left out.
+    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. A ScaledDotProductAttention
+    // becomes several operators, without the default scale and the causal boundary. A
+    // ScaledDotProductAttention with a sink becomes no operator. Nodes in `claimed` are omitted.
     model_ops(ov::Node& end, const node_set& claimed);
 
-    const std::vector<graph::op>& all() const { return ops_; } // in topological order
+    const std::vector<graph::op>& operators() const { return ops_; } // in topological order
     // The model nodes of an operator.
     const node_set& nodes_of(std::size_t op) const { return nodes_.at(op); }
     const value_source& source_of(std::size_t value) const { return sources_.at(value); }
@@ -73,7 +74,7 @@ private:
 class model_match_policy : public fusion::host_policy {
 public:
     explicit model_match_policy(const model_ops& ops)
-        : host_policy(graph::graph_index(ops.all())), model_(ops) {}
+        : host_policy(graph::graph_index(ops.operators())), model_(ops) {}
 
     bool leaves(std::size_t value) const override { return model_.leaves(value); }
 

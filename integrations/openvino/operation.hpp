@@ -7,8 +7,8 @@
 
 namespace maskwise::openvino {
 
-// Base of Maskwise's operations. Runs in the oneTBB arena of the calling thread. Any number of
-// threads may evaluate one at once.
+// Base of Maskwise's operations. An operation runs in the oneTBB arena of the calling thread. Any
+// number of threads may evaluate an operation at once.
 class operation : public ov::op::Op {
 public:
     using Op::Op;
@@ -18,8 +18,9 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 protected:
-    // Reads the condition before the plugin's conversion to u8, which has the same bytes. Throws
-    // ov::NodeValidationFailure if it is neither boolean nor u8.
+    // If a Convert from boolean to u8 produces the condition, connects the Convert's boolean input
+    // instead. The bytes are the same. Throws ov::NodeValidationFailure if the condition's type is
+    // known and is neither boolean nor u8.
     void accept_cond(std::size_t input);
 
 private:

@@ -6,9 +6,9 @@
 
 namespace maskwise::openvino {
 
-// Select-1 with inputs cond, then, else and the attribute auto_broadcast: none or numpy. numpy
-// broadcasts all three inputs to each other, as OpenVINO's Select does. cond is boolean, or the u8
-// that the CPU plugin converts it to; any byte but 0 is true.
+// Select-1 with inputs cond, then and else, and the attribute auto_broadcast (none or numpy). numpy
+// broadcasts all three inputs to each other, as OpenVINO's Select does. cond is boolean, or u8
+// after the CPU plugin's conversion. Any byte but 0 is true.
 class select : public operation {
 public:
     OPENVINO_OP("Select", "maskwise")

@@ -1,4 +1,4 @@
-"""where and Select at memory bandwidth on CPUs, bit-exactly; attention that pays only for its mask.
+"""Runs where and Select on CPUs at memory bandwidth, and attention without its masked tiles.
 
     import maskwise
     y = maskwise.where(mask, x, 0.0)                # numpy.where
@@ -8,7 +8,8 @@
 `explain` and `explain_attention` describe how a call would run. `select` follows the strict rules
 of oneDNN, OpenVINO or ONNX. The integrations with other libraries are `maskwise.torch`,
 `maskwise.transformers`, `maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and
-`maskwise.onednn`; `python -m maskwise` says which of them work here, and how to use them.
+`maskwise.onednn`. `python -m maskwise` prints which integrations work on this
+machine.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_broken = ""  # the error of loading the package; `python -m maskwise` prints it
+_broken = ""  # the package's import error, which `python -m maskwise` prints
 try:
-    for needed in ("numpy", "maskwise._core"):  # in this order, so that errors name the culprit
+    for needed in ("numpy", "maskwise._core"):  # in this order: the error names a missing numpy
         import_module(needed)
     from maskwise._attention import attention, explain_attention, packed_attention
     from maskwise._core import explain, instruction_set, version, where
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Mask, which most programs do not need, is loaded at its first use."""
+    """Imports Mask at its first use, because most programs do not need it."""
     if name != "Mask":
         raise AttributeError(f"module 'maskwise' has no attribute {name!r}")
     from maskwise._mask import Mask

@@ -1,4 +1,4 @@
-"""Checks this installation, tries each integration, and prints the commands to type.
+"""Checks this installation and each integration, and prints how to use each integration.
 
 `python -m maskwise run program.py ...` runs a program with maskwise.torch.install() and
 maskwise.flash_attn.install().
@@ -52,7 +52,7 @@ def main() -> int:
     parser.parse_args()
     try:
         return _self_check.examine()
-    except ValueError as failure:  # value of MASKWISE_MAX_ISA
+    except ValueError as failure:  # MASKWISE_MAX_ISA has an unknown value
         parser.error(str(failure))
 
 

@@ -1,4 +1,4 @@
-"""Error texts for arguments of the wrong kind: one sentence with the value and the expectation."""
+"""Checks arguments. Each error text contains the value and the expected values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """A bool, NumPy's included, or the integers 0 and 1."""
+    """Converts a bool of Python or NumPy, or an integer 0 or 1."""
     if isinstance(value, (int, np.bool_, np.integer)) and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} is {shown(value)}, expected True or False")
@@ -40,7 +40,7 @@ def instance(name: str, value: Any, kind: type, expected: str) -> Any:
 
 
 def file(name: str, value: str | os.PathLike[str]) -> Path:
-    from pathlib import Path  # takes longer to import than all of this package
+    from pathlib import Path  # importing pathlib takes longer than importing this package
 
     path = Path(os.fsdecode(value))
     if path.is_dir():

@@ -29,7 +29,7 @@ def attention(
     return_statistics: bool = False,
     deterministic: bool = False,
 ) -> Any:
-    """torch's scaled_dot_product_attention. Fully masked tiles are not computed.
+    """Computes torch's scaled_dot_product_attention, without the fully masked tiles of scores.
 
     Parameters
     ----------
@@ -37,50 +37,46 @@ def attention(
         One dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
         dimensions broadcast. Arrays with DLPack (jax, torch) are read in place, with any strides.
     attn_mask : Mask or array_like, optional
-        Every form skips fully masked tiles. A Mask of rules needs no memory and no reading.
-        Mask.dense(array) needs a copy, of which a call reads the mixed tiles. An array broadcasts
-        to (..., L, S) and is read in each call, once for the heads that share it. Boolean: True
-        keeps. float32 or query's dtype: added to the scores.
+        An array broadcasts to (..., L, S), and is read once for all heads that share it. Booleans
+        keep a key if True. float32 or query's dtype is added to the scores. After the first call,
+        only mixed tiles of Mask.dense(array) are read.
     dropout_p : 0
     is_causal : bool
         Row i keeps the keys 0 to i. Not allowed with a mask.
     scale : float, default 1 / sqrt(E)
     enable_gqa : bool
-        The number of heads of query, (..., H, L, E), may be a multiple of that of key and value.
-    out : numpy.ndarray, optional
-        Receives the result. Has its shape and dtype, is writable, shares no memory with operands.
+        query, (..., H, L, E), may have a multiple of the heads of key and of value.
+    out : numpy.ndarray, or another writable array with DLPack (torch), optional
+        Has the result's shape and dtype, and shares no memory with operands.
     soft_cap : float, optional
         Scores become soft_cap * tanh(score / soft_cap) before they are masked.
     window : (left, right), optional
-        As Mask.window, with or without attn_mask or is_causal.
+        Like Mask.window. May be combined with attn_mask or is_causal.
     sinks : array_like, optional
-        Broadcasts to (..., H), float32 or query's dtype: a score per head that only enters the
-        softmax's sum, as in gpt-oss.
+        (..., H), float32 or query's dtype. A score per head, which only adds to the softmax's sum.
     return_statistics : bool
     deterministic : bool
-        A row's bits depend only on its query and its unmasked keys and values: not on the batch,
-        padding, packing, other rows, the form of the mask, or threads. Implied for torch tensors by
-        torch.use_deterministic_algorithms(True).
+        The bits of a row depend only on its query and its unmasked keys and values. For torch
+        tensors, torch.use_deterministic_algorithms(True) implies this.
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of query's dtype, in query's memory order with adjacent
-    columns. If the first array argument is from another library with DLPack, an object of that
-    library, without a copy. With return_statistics a pair: the result, and float32 (..., L), the
-    logarithm of each row's sum.
+    out, or a new array (..., L, Ev) of query's dtype and memory order, with adjacent columns.
+    The new array is from the first foreign library with DLPack among the arguments, else NumPy's.
+    With return_statistics, a pair: the result, and the logarithms of the rows' sums, float32.
 
-    A fully masked row is 0, and its logarithm is 0, or -inf without keys. Sums are float32. Masked
-    values must be finite, or results are undefined. The GIL is released.
+    A fully masked row is 0. Its logarithm is 0, or -inf if there are no keys. Sums are float32.
+    Masked values must be finite, or results are undefined. The GIL is released.
 
     Raises
     ------
     ValueError
-        Shapes do not match; attn_mask and is_causal together; a dropout_p other than 0; out has
-        another shape, is read-only or shares memory with an operand.
+        Shapes do not match, attn_mask and is_causal are both set, an option is out of range, or out
+        has another shape, is read-only or shares memory with an operand.
     TypeError
-        Unsupported dtypes, also of out; arguments of the wrong type.
+        A dtype is not supported, or an argument has the wrong type.
     BufferError
-        Memory that is not on the CPU, or that its library does not export.
+        Memory is not on the CPU, or its library does not export the memory.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
@@ -89,7 +85,8 @@ def attention(
 
 
 def run(call: AttentionCall) -> Any:
-    """Tensors that torch tracks, for example for gradients, go to torch.ops.maskwise.attention."""
+    """Runs the call in the core, or as a torch operator if torch tracks a tensor, for example for
+    gradients."""
     if has_tensors(call):
         from maskwise import _torch_tensors
 
@@ -121,13 +118,13 @@ def packed_attention(
     deterministic: bool = False,
     out: Any = None,
 ) -> Any:
-    """attention of packed documents, without padding.
+    """Computes attention of packed documents, without padding.
 
-    query is (rows, heads, E), key (keys, key heads, E) and value (keys, value heads, Ev), the
-    result (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] to
-    cu_seqlens_q[i + 1] - 1, and its keys by cu_seqlens_k, by default cu_seqlens_q. With is_causal,
-    a document's last row keeps all of its keys, as in flash_attn_varlen_func; window counts from
-    the same position. Everything else is as in attention.
+    Shapes: query (rows, heads, E), key (keys, key heads, E), value (keys, value heads, Ev), result
+    (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] to
+    cu_seqlens_q[i + 1] - 1. cu_seqlens_k bounds its keys in the same way; default: cu_seqlens_q.
+    Positions for is_causal and window align a document's last row with its last key, as in
+    flash_attn_varlen_func. Everything else is as in attention.
     """
     options = {"scale": scale, "soft_cap": soft_cap, "window": window, "sinks": sinks}
     options |= {"out": out, "return_statistics": return_statistics, "deterministic": deterministic}
@@ -148,7 +145,7 @@ def packed_call(
 
 
 def packed_mask(cu_seqlens_q: Any, cu_seqlens_k: Any, row_count: int, key_count: int) -> Mask:
-    """Mask.packed, if its documents do not extend past the rows and keys."""
+    """Mask.packed. Raises ValueError if documents extend past the rows or keys."""
     from maskwise._mask import Mask
 
     mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)
@@ -178,9 +175,10 @@ def explain_attention(
     window: tuple[int, int] | None = None,
     sinks: Any = None,
 ) -> str:
-    """The tiles of scores that attention computes with these arguments, as lines of text: how
-    many are kept, mixed or skipped, and how much that saves. Reads the mask and computes
-    nothing.
+    """Describes, as lines of text, the work of attention with these arguments: the numbers of
+    tiles of scores that are kept, mixed, skipped or deferred, and the saved work. A deferred tile
+    is computed last, and only if a row gives the tile a weight. Reads the mask, but computes no
+    attention.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
@@ -191,6 +189,6 @@ def explain_attention(
     gain = f"{1 / share:.1f} times less work" if computed else "no work"
     return (
         f"{tiles} tiles of scores: {full} kept as a whole, {mixed} in part, {skipped} skipped"
-        + (f", {deferred} masked by a finite number" if deferred else "")
+        + (f", {deferred} deferred because of a low bias" if deferred else "")
         + f"\n{share:.1%} of the tiles are computed: {gain}\n{plan}"
     )

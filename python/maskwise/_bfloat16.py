@@ -1,5 +1,5 @@
-"""bfloat16 arrays from libraries with DLPack, as bits: NumPy has no such dtype, and ml_dtypes,
-which adds one, may be missing.
+"""bfloat16 arrays from libraries with DLPack, as arrays of bits. NumPy has no bfloat16, and the
+package ml_dtypes may be missing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def as_bits(value: Any) -> Any:
 
 
 def promoted(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Converts operands of where(), one of which is an array of BITS, to their common dtype:
-    bfloat16 with Python's numbers, booleans and 8 bits, float32 with wider floats. Raises
-    TypeError if there is none. Promotes like ml_dtypes, except that Python's floats follow
-    bfloat16.
+    """Converts operands of where() to their common dtype if one is an array of BITS.
+
+    bfloat16 stays bfloat16 next to Python's real numbers, booleans and 8-bit integers. It becomes
+    float32 next to wider floats and complex numbers. Other dtypes raise TypeError. ml_dtypes
+    promotes in the same way, except for Python floats.
     """
     if is_bits(condition):
         condition = condition.view(np.uint16) << 1 != 0
@@ -46,7 +47,8 @@ def _beside(one: Any, other: Any) -> Any:
 
 
 def _follows(value: Any) -> bool:
-    """Whether a value becomes bfloat16 next to bfloat16; if not, the other becomes float32."""
+    """Whether `value` becomes bfloat16 next to a bfloat16 operand. If not, the operand is widened
+    to float32."""
     if type(value) in (bool, int, float, complex):
         return type(value) is not complex
     if value.dtype in (np.bool_, np.int8, np.uint8):
@@ -61,7 +63,7 @@ def _widened(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _rounded(value: Any) -> NDArray[Any]:
-    """Rounds to nearest, via float32, as torch does."""
+    """Rounds to float32, then to the nearest bfloat16, as torch does."""
     with np.errstate(over="ignore"):
         bits = np.asarray(value, np.float32).view(np.uint32)
     is_nan = bits << 1 > 0xFF000000

@@ -1,4 +1,4 @@
-"""A call of attention: every entry passes one object to the core."""
+"""AttentionCall: the arguments of attention as one object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 ArrayOrNone = Any
-Array = Any  # a NumPy array or an argument of numpy.asarray, a tensor, an array with DLPack
+Array = Any  # an argument of numpy.asarray, a torch tensor or an array with DLPack
 Window = tuple[int, int] | list[int]
 LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 
@@ -20,8 +20,8 @@ LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 class AttentionCall(NamedTuple):
     """The arguments of attention by name.
 
-    Up to deterministic the fields are the arguments of torch.ops.maskwise.attention, in its order:
-    their annotations make its schema.
+    The fields up to deterministic are the arguments of torch.ops.maskwise.attention, in order. The
+    operator's schema is made from their annotations.
     """
 
     query: Array
@@ -34,11 +34,11 @@ class AttentionCall(NamedTuple):
     soft_cap: float | None = None  # 0: none
     window: Window | None = None
     sinks: ArrayOrNone = None
-    key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are padding, too
-    offset: ArrayOrNone = None  # keys before the first row's own
+    key_mask: ArrayOrNone = None  # boolean (batch, keys); masks the keys past its end, too
+    offset: ArrayOrNone = None  # number of keys before the first row's own key
     document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
-    mask_rules: ArrayOrNone = None  # a Mask's rules as integers, combined with its array
-    deterministic: bool = False  # a row's bits depend on its query and unmasked keys only
+    mask_rules: ArrayOrNone = None  # a Mask's rules as integers; attn_mask has the Mask's array
+    deterministic: bool = False  # a row's bits depend on no other row and on no masked key
     # Not arguments of the operator:
     out: Any = None
     return_statistics: bool = False
@@ -48,7 +48,7 @@ class AttentionCall(NamedTuple):
     page_table: ArrayOrNone = None
 
     def changed(self, **fields: Any) -> AttentionCall:
-        """Like _replace, which torch.compile of torch 2.8 does not trace."""
+        """Like _replace. torch.compile of torch 2.8 cannot trace _replace."""
         before = dict(zip(AttentionCall._fields, self, strict=True))
         return AttentionCall(**{**before, **fields})
 
@@ -57,17 +57,18 @@ OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("determini
 
 
 def has_rules(mask: Any) -> bool:
-    """Whether `mask` is a Mask. Its module is imported only by programs that use one."""
+    """Whether `mask` is a Mask. Does not import Mask's module, which most programs do not need."""
     return mask is not None and hasattr(type(mask), "_rules")
 
 
 def mask_array(call: AttentionCall) -> Any:
-    """The mask's array. A Mask may have none."""
+    """The mask's array; None if there is no mask, or a Mask without an array."""
     return call.attn_mask._array if has_rules(call.attn_mask) else call.attn_mask
 
 
 def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> AttentionCall:
-    """Converts query, key, value, sinks and the mask's array, which may be None."""
+    """Applies `convert` to query, key, value, sinks and the mask's array, even if they are
+    None."""
     mask = call.attn_mask
     if has_rules(mask):
         mask = mask if mask._array is None else mask._beside(convert(mask._array), mask._maps)
@@ -78,7 +79,7 @@ def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> Attention
 
 
 def checked(call: AttentionCall) -> AttentionCall:
-    """Converts the options to their types. Raises TypeError and ValueError."""
+    """Checks the options, and converts them to their types. Raises TypeError and ValueError."""
     changes: dict[str, Any] = {}
     for name, value in (
         ("is_causal", call.is_causal),
@@ -107,7 +108,7 @@ def checked(call: AttentionCall) -> AttentionCall:
 def _checked_cap(soft_cap: Any) -> float:
     cap = _arguments.number("soft_cap", soft_cap)
     if 0 < abs(cap) < LEAST_CAP:
-        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or {LEAST_CAP} and more")
+        raise ValueError(f"soft_cap is {cap}, expected 0 for none, or at least {LEAST_CAP}")
     return cap
 
 
@@ -117,14 +118,14 @@ def require_sides(name: str, window: Any) -> None:
 
 
 def _mask_of_bias(call: AttentionCall) -> Mask:
-    """A CausalBias of torch as rules."""
+    """The rules of torch's CausalBias."""
     from maskwise._mask import Mask
 
     bias = call.attn_mask
     shape = (call.query.shape[-2], call.key.shape[-2])
     shape_of_bias = (bias.seq_len_q, bias.seq_len_kv)
     if shape != shape_of_bias:
-        raise ValueError(f"a causal bias of {shape_of_bias} rows and keys, these are {shape}")
+        raise ValueError(f"a causal bias has {shape_of_bias} rows and keys, the call has {shape}")
     return Mask.causal(from_end=bias.variant.name == "LOWER_RIGHT")
 
 

@@ -1,4 +1,4 @@
-"""A package named flash_attn with maskwise.flash_attn's functions, for programs that import it."""
+"""A package named flash_attn that has maskwise.flash_attn's functions."""
 
 # mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -22,7 +22,7 @@ MARK = "__maskwise__"
 
 
 def flash_attn_qkvpacked_func(qkv: torch.Tensor, *options: Any, **named: Any) -> Any:
-    """flash_attn_func for (batch, rows, 3, heads, depth)."""
+    """flash_attn_func for query, key and value as (batch, rows, 3, heads, depth)."""
     return flash_attn_func(*qkv.unbind(-3), *options, **named)
 
 
@@ -34,7 +34,7 @@ def flash_attn_kvpacked_func(q: torch.Tensor, kv: torch.Tensor, *options: Any, *
 def flash_attn_varlen_qkvpacked_func(
     qkv: torch.Tensor, cu_seqlens: torch.Tensor, max_seqlen: int, *options: Any, **named: Any
 ) -> Any:
-    """flash_attn_varlen_func for (rows, 3, heads, depth)."""
+    """flash_attn_varlen_func for query, key and value as (rows, 3, heads, depth)."""
     q, k, v = qkv.unbind(-3)
     return flash_attn_varlen_func(
         q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *options, **named
@@ -55,7 +55,7 @@ def index_first_axis(values: torch.Tensor, indices: torch.Tensor) -> torch.Tenso
 def index_put_first_axis(
     values: torch.Tensor, indices: torch.Tensor, first_axis_dim: int
 ) -> torch.Tensor:
-    """Zeros with the values at their indices."""
+    """Zeros, except for `values` at `indices`."""
     result = values.new_zeros(first_axis_dim, *values.shape[1:])
     return result.index_put((indices,), values)
 
@@ -74,12 +74,12 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
 def unpad_input(
     hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
-    """Packs (batch, length, ...) without the places that the masks, (batch, length) of 0 and 1,
-    exclude. Returns packed rows, their indices, cu_seqlens, the longest length, and the number of
-    used places per sequence. Places of unused_mask stay, but do not count as used."""
-    every = attention_mask if unused_mask is None else attention_mask + unused_mask
-    cu_seqlens, longest = _bounds(every.sum(-1))
-    indices, used = _places(every), attention_mask.sum(-1, dtype=torch.int32)
+    """Packs the rows of (batch, length, ...) that one of the masks selects. Masks are (batch,
+    length) of 0 and 1. Returns the packed rows, their indices, cu_seqlens, the longest length, and
+    each sequence's number of rows in attention_mask alone."""
+    selected = attention_mask if unused_mask is None else attention_mask + unused_mask
+    cu_seqlens, longest = _bounds(selected.sum(-1))
+    indices, used = _places(selected), attention_mask.sum(-1, dtype=torch.int32)
     rows = index_first_axis(hidden_states.flatten(0, 1), indices)
     return rows, indices, cu_seqlens, longest, used
 
@@ -87,8 +87,8 @@ def unpad_input(
 def unpad_input_for_concatenated_sequences(
     hidden_states: torch.Tensor, attention_mask_in_length: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
-    """unpad_input for documents in sequence: attention_mask_in_length, (batch, length), begins
-    with their lengths.
+    """unpad_input for sequences of several documents. attention_mask_in_length is (batch, length):
+    each sequence's document lengths, then zeros.
     """
     lengths = attention_mask_in_length
     places = torch.arange(lengths.shape[-1], device=lengths.device)
@@ -100,7 +100,7 @@ def unpad_input_for_concatenated_sequences(
 def pad_input(
     hidden_states: torch.Tensor, indices: torch.Tensor, batch: int, seqlen: int
 ) -> torch.Tensor:
-    """Undoes unpad_input: (batch, seqlen, ...), with zeros where there are no rows."""
+    """Reverses unpad_input. Returns (batch, seqlen, ...), zero where no row was packed."""
     padded = index_put_first_axis(hidden_states, indices, batch * seqlen)
     return padded.unflatten(0, (batch, seqlen))
 
@@ -140,8 +140,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs the package if none is installed and torch has no GPU; the real package needs a GPU.
-    Repeated calls have no effect. Returns whether this package is installed."""
+    """Installs this package unless a flash_attn is installed or torch has a GPU, which the real
+    package needs. Repeated calls have no effect. Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():

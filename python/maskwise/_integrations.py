@@ -1,4 +1,4 @@
-"""The integrations with other libraries. Checks each as a program would use it."""
+"""The integrations with other libraries, and a check of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 ONEDNN = "libdnnl"  # a library, not a module
-FLOATS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}  # largest difference of results
+# Largest allowed difference of results, by dtype.
+FLOATS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Integration:
     name: str
     module: str
     tested: tuple[str, ...]
-    use: str  # words to type; the result of check() is appended
+    use: str  # code or command of a user; the text that check() returns is appended
     check: Callable[[], str | None]  # raises if the integration fails
 
 
@@ -34,8 +35,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """The version without a suffix after + or -; empty if the package is not installed. Other
-    errors pass through."""
+    """The version up to the first + or -; empty if the package is not installed. Raises the errors
+    of importing the package."""
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -45,23 +46,23 @@ def version_of(module: str) -> str:
 
 
 def version_of_onednn() -> str:
-    """The version in this environment, else on this machine; empty if there is none."""
+    """Version of this environment's oneDNN, else of the system's; empty if none can be loaded."""
     libraries = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
     library = str(libraries[0]) if libraries else ctypes.util.find_library("dnnl")
     try:
         query = ctypes.CDLL(library or "libdnnl.so").dnnl_version
-    except OSError:  # missing, or its dependencies are not on this process's path
+    except OSError:  # oneDNN, or one of its dependencies, is not on this process's library path
         return ""
     query.restype = ctypes.POINTER(ctypes.c_int * 3)
     return ".".join(map(str, query().contents))
 
 
 def check_numpy() -> None:
-    """Nothing to do: the checks of the installation cover NumPy."""
+    """Checks nothing: the checks of the installation cover NumPy."""
 
 
 def check_torch() -> None:
-    """Runs every function in every type, on sizes that install() takes."""
+    """Runs each function in each type of FLOATS. Sizes are large enough for install()."""
     torch: Any = import_module("torch")
     integration: Any = import_module("maskwise.torch")
     flash, maskwise = import_module("maskwise.flash_attn"), import_module("maskwise")
@@ -72,7 +73,7 @@ def check_torch() -> None:
         with integration.installed():
             results = {
                 "attention": maskwise.attention(q, q, q, is_causal=True),
-                "attention of out": maskwise.attention(
+                "attention with out": maskwise.attention(
                     q, q, q, maskwise.Mask.causal(), out=torch.empty_like(q)
                 ),
                 "the operator": torch.ops.maskwise.attention(q, q, q, None, True),
@@ -93,7 +94,7 @@ def require_close(name: str, result: Any, expected: Any, most: float) -> None:
 
 
 def check_transformers() -> None:
-    """Runs a model in every type."""
+    """Runs a model in each type of FLOATS."""
     import_module("maskwise.transformers")
     transformers: Any = import_module("transformers")
     torch: Any = import_module("torch")
@@ -115,7 +116,7 @@ def check_onnxruntime() -> None:
 
 
 def check_openvino() -> None:
-    """Runs a model of attention in every type."""
+    """Runs a model of attention in each type of FLOATS."""
     np, ov = import_module("numpy"), import_module("openvino")
     ops, integration = import_module("openvino.opset13"), import_module("maskwise.openvino")
     q = np.random.default_rng(5).random((1, 4, 160, 64), "f")
@@ -134,7 +135,8 @@ def check_openvino() -> None:
 
 
 def check_onednn() -> str:
-    """If the loader cannot preload a library, it only warns."""
+    """Text on standard error is a failure, because the loader only warns if it cannot preload the
+    plugin."""
     plugin: str = import_module("maskwise.onednn").library()
     ran = subprocess.run(
         [sys.executable, "-S", "-c", ""],
@@ -144,7 +146,7 @@ def check_onednn() -> str:
         check=False,
     )
     if ran.returncode or ran.stderr:
-        raise RuntimeError(ran.stderr.strip() or f"a program with it ends with {ran.returncode}")
+        raise RuntimeError(ran.stderr.strip() or f"Python with it exits with {ran.returncode}")
     return plugin
 
 
@@ -192,15 +194,14 @@ INTEGRATIONS = (
 
 def examine(integration: Integration) -> bool:
     """Prints the integration's state. Returns False if an installed package does not work with
-    it.
+    Maskwise.
     """
-    print(
-        f"{integration.name:<14} ", end="", flush=True
-    )  # printed before an import that may end the process
+    # Flushed, because an import may end the process.
+    print(f"{integration.name:<14} ", end="", flush=True)
     version = ""
     try:
         version = version_of(integration.module)
-        if not version and integration.module != ONEDNN:  # programs ship oneDNN themselves
+        if not version and integration.module != ONEDNN:  # programs may contain oneDNN
             print(f"absent  tested with {', '.join(integration.tested)}")
             return True
         use = integration.use + (integration.check() or "")

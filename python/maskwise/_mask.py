@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 2**48
-HIGHEST = 24  # inches of a picture
-Numbers = tuple[int, ...]  # one, or one per sequence
+HIGHEST = 24  # maximum height of a picture in inches
+Numbers = tuple[int, ...]  # one, or one per sequence; empty if unset
 Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 
 def _numbers(name: str, value: Any, least: int = 0) -> Numbers:
-    """Converts an integer, or integers in one dimension."""
+    """Converts an integer, or a list or one-dimensional array of integers, to a tuple. Raises
+    ValueError if a number is below `least` or above MOST."""
     listed = value if type(value) in (list, tuple) else (value,)
     is_plain = len(listed) > 0 and all(type(one) is int for one in listed)
     numbers = tuple(listed) if is_plain else _numbers_of_array(name, value)
@@ -53,7 +54,7 @@ def _count(name: str, value: Any, least: int = 0) -> int:
 
 
 def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
-    """Combines per-sequence values of both masks."""
+    """Joins the values of two masks, sequence by sequence."""
     if not a or not b:
         return a or b
     if len(a) != len(b) and 1 not in (len(a), len(b)):
@@ -62,7 +63,7 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
 
 
 def _same(name: str, a: Any, b: Any) -> Any:
-    """Combines values of which only one may be set."""
+    """Returns a or b, whichever is set. Raises ValueError if both are set and differ."""
     if a and b:
         _require_equal(name, a, b)
     return a or b
@@ -79,7 +80,7 @@ def _narrower(a: int, b: int) -> int:
 
 @dataclass(frozen=True)
 class _Rules:
-    """Rules with the fields of C++'s mask_rules."""
+    """The rules of a Mask: the fields of C++'s mask_rules."""
 
     causal: bool = False
     from_end: bool = False
@@ -92,7 +93,7 @@ class _Rules:
     starts: Numbers = ()
     lengths: Numbers = ()
     documents: tuple[tuple[Document, ...], ...] = ()
-    slopes: tuple[tuple[float, ...], ...] = ()  # for all sequences, or for each
+    slopes: tuple[tuple[float, ...], ...] = ()  # one tuple, or one per sequence
     numbers: ClassVar[NDArray[np.int64]]
     slope_bits: ClassVar[tuple[Numbers, ...]]
 
@@ -120,20 +121,22 @@ class _Rules:
         )
 
     def _require_same_position(self, other: _Rules) -> None:
-        """In packed documents, positions always align with the document's last key."""
+        """Ignores from_end if one mask is packed, because packed documents always align the last
+        row with the last key."""
         in_documents = self.in_documents or other.in_documents
         pairs = ((one.offsets, in_documents or one.from_end) for one in (self, other))
         _require_equal("causal positions", *pairs)
 
     def __post_init__(self) -> None:
-        """Sets `numbers`, the rules as one array. torch graphs take the array as an input, so other
-        rules need no new graph. A strict export cannot compute the slopes' bits."""
+        """Sets `numbers`, the rules as one array. The array is an input of torch graphs, so other
+        rules need no new graph. Sets `slope_bits`, which a strict export could not compute."""
         bits = (np.array(one, np.float32).view(np.int32).tolist() for one in self.slopes)
         object.__setattr__(self, "slope_bits", tuple(map(tuple, bits)))
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
-        """Each field as its length, then its numbers; slopes by their bits."""
+        """The rules as integers: flags and first_keys, then each other field as its length and its
+        numbers. Slopes are float32 bits. of_numbers() decodes the list."""
         listed = [int(self.causal), int(self.from_end), int(self.in_documents), self.first_keys]
         pairs: tuple[Numbers, ...] = (self.window or (), self.chunks or ())
         for field in (*pairs, self.offsets, self.prefixes, self.starts, self.lengths):
@@ -150,7 +153,7 @@ class _Rules:
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
-        """The rules that `numbers` encodes."""
+        """The rules that listed() encoded as `numbers`."""
         rest = iter(numbers)
 
         def field() -> tuple[int, ...]:
@@ -177,7 +180,7 @@ class _Rules:
 
 
 def _runs(ids: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """(id, first, count) of runs of equal values."""
+    """(id, first index, count) of each run of equal ids."""
     if ids.size == 0:
         return []
     first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
@@ -186,16 +189,16 @@ def _runs(ids: NDArray[Any]) -> list[tuple[int, int, int]]:
 
 
 def _documents(rows: NDArray[Any], keys: NDArray[Any]) -> tuple[Document, ...]:
-    of_keys: dict[int, tuple[int, int]] = {}
+    key_runs: dict[int, tuple[int, int]] = {}
     for number, first, count in _runs(keys):
-        if number in of_keys:
+        if number in key_runs:
             raise ValueError(
-                f"keys of document {number} lie at {of_keys[number][0]} and at {first}, expected "
-                "the keys of a document side by side: give a boolean array instead"
+                f"keys of document {number} begin at {key_runs[number][0]} and at {first}, "
+                "expected adjacent keys: pass a boolean array instead"
             )
-        of_keys[number] = (first, count)
+        key_runs[number] = (first, count)
     return tuple(
-        (first, count, *of_keys.get(number, (0, 0))) for number, first, count in _runs(rows)
+        (first, count, *key_runs.get(number, (0, 0))) for number, first, count in _runs(rows)
     )
 
 
@@ -215,7 +218,7 @@ def _bounds(name: str, value: Any) -> NDArray[Any]:
     bounds = _ids(name, value)[0] if np.ndim(value) == 1 else np.zeros(0, int)
     if bounds.size < 1 or bounds[0] != 0 or (np.diff(bounds.astype(np.int64)) < 0).any():
         raise ValueError(
-            f"{name} is {_arguments.shown(value)}, expected 0 and then where each document ends"
+            f"{name} is {_arguments.shown(value)}, expected 0 and then the end of each document"
         )
     return bounds.astype(np.int64)
 
@@ -228,16 +231,17 @@ class Mask:
         Mask.causal() & Mask.packed(cu_seqlens)        # packed documents
         Mask.dense(array) & Mask.causal()              # any array, scanned once
 
-    Rules never become an array: a tile of scores is skipped, computed, or masked in registers.
-    Per-sequence arguments are one integer, or one per entry of the batch dimension.
+    Rules need no array: the engine skips a tile of scores, computes the whole tile, or masks its
+    scores in registers. Per-sequence arguments are one integer, or one per entry of the batch
+    dimension.
 
-    A key is kept if every rule keeps it; prefix and first_keys are exceptions from some rules.
-    Window and chunks use a row's position, which causal defines: the row, row + offset, or with
-    `from_end` shifted so that the last row aligns with the last key. In packed documents, it counts
-    within the document.
+    A row keeps a key if every rule keeps the key. prefix and first_keys are exceptions from some
+    rules. Causal, window and chunks count from the row's position, which is row + causal's offset.
+    With `from_end`, positions are shifted so that the last row aligns with the last key. In packed
+    documents, positions count within the document.
     """
 
-    __array_ufunc__ = None  # an array & a mask raises TypeError
+    __array_ufunc__ = None  # so that `array & mask` raises TypeError
     __slots__ = ("_array", "_maps", "_rules")
 
     _rules: _Rules
@@ -256,11 +260,11 @@ class Mask:
 
     @classmethod
     def causal(cls, offset: Any = None, *, from_end: bool = False) -> Mask:
-        """Keys up to the row's position.
+        """Keeps the keys up to the row's position.
 
-        offset: keys before the first row, one number or one per sequence. from_end: the last row
-        aligns with the last key, as with a cache (flash_attn's causal, torch's
-        causal_lower_right).
+        offset: number of keys before the first row's own key, one integer or one per sequence.
+        from_end: the last row aligns with the last key, as in flash_attn's causal and torch's
+        causal_lower_right.
         """
         offsets = () if offset is None else _numbers("offset", offset, -MOST)
         offsets = offsets if any(offsets) else ()
@@ -269,42 +273,47 @@ class Mask:
 
     @classmethod
     def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:
-        """position - left <= key <= position + right, -1 for no bound: flash_attn's window_size.
+        """Keeps position - left <= key <= position + right, as flash_attn's window_size. -1
+        removes a bound.
 
-        first_keys: these first keys of a sequence are always kept, like attention sinks.
+        first_keys: this many first keys of a sequence are always in the window, for example as
+        attention sinks.
         """
         bounds = (_count("left", left, -1), _count("right", right, -1))
         return cls._from_rules(window=bounds, first_keys=_count("first_keys", first_keys))
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
-        """Causal, with the last `size` keys including the row's own: transformers'
-        sliding_window."""
+        """Combines causal and a window. A row keeps its own key and the `size - 1`
+        keys before its own, as with transformers' sliding_window."""
         return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
 
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
-        """Keys of the position's chunk and of the `earlier` chunks before it."""
+        """Keeps the keys of the row's chunk, and of the `earlier` chunks before that chunk."""
         return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
     def prefix(cls, lengths: Any) -> Mask:
-        """Every row keeps these first keys, despite causal, window and chunks."""
+        """Every row keeps this many first keys, even if causal, window or chunks mask the keys."""
         return cls._from_rules(prefixes=_numbers("lengths", lengths))
 
     @classmethod
     def lengths(cls, lengths: Any) -> Mask:
-        """Keys of sequences that are padded on the right."""
+        """Keeps this many first keys of a sequence, for padding on the right."""
         return cls._from_rules(lengths=_numbers("lengths", lengths))
 
     @classmethod
     def starts(cls, starts: Any) -> Mask:
-        """First keys of sequences that are padded on the left."""
+        """Masks the keys before this index, for padding on the left."""
         return cls._from_rules(starts=_numbers("starts", starts))
 
     @classmethod
     def documents(cls, row_ids: Any, key_ids: Any = None) -> Mask:
-        """A row keeps the keys with its id. Ids are (length,), or (sequences, length)."""
+        """A row keeps the keys with its id. Keys with one id must be adjacent.
+
+        row_ids, key_ids: integers of shape (length,) or (sequences, length).
+        """
         rows = _ids("row_ids", row_ids)
         keys = rows if key_ids is None else _ids("key_ids", key_ids)
         if len(rows) != len(keys) and 1 not in (len(rows), len(keys)):
@@ -315,9 +324,10 @@ class Mask:
 
     @classmethod
     def packed(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None) -> Mask:
-        """Packed documents by their ends: flash_attn's cu_seqlens.
+        """A row keeps the keys of its document. Arguments are flash_attn's cu_seqlens: 0, then the
+        end of each document.
 
-        If causal, a document's last row aligns with its last key.
+        Positions align a document's last row with its last key.
         """
         rows = _bounds("cu_seqlens_q", cu_seqlens_q)
         keys = rows if cu_seqlens_k is None else _bounds("cu_seqlens_k", cu_seqlens_k)
@@ -331,7 +341,7 @@ class Mask:
     def alibi(cls, slopes: Any) -> Mask:
         """Subtracts slope * |position - key| from each score; masks no key.
 
-        slopes: one per head, or (sequences, heads). No bias is added beside it.
+        slopes: one per head, or (sequences, heads). attention refuses slopes with a mask of floats.
         """
         from maskwise import _others
 
@@ -349,7 +359,7 @@ class Mask:
 
     @classmethod
     def dense(cls, array: Any) -> Mask:
-        """A copy of an array as attention's mask. The first attention classifies its tiles."""
+        """Copies an array as a mask. The first call of attention classifies the copy's tiles."""
         from maskwise import _others
 
         mask = cls()
@@ -380,8 +390,8 @@ class Mask:
         return mask
 
     def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
-        """This mask's rules with another array or tensor, which is not copied. Without `maps`, the
-        caller may change the array."""
+        """This mask's rules with another array or tensor, which is not copied. `maps` caches the
+        array's tiles, so with `maps` the array must not change."""
         mask = self._without_array()
         mask._array, mask._maps = array, maps
         return mask
@@ -392,15 +402,15 @@ class Mask:
         return mask
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Without this, NumPy would convert a Mask to a true object."""
+        """Without this method, NumPy would make an array of objects, and a Mask counts as true."""
         raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
-        """(sequences, rows, keys), True where a key is kept; with a dense part, in its broadcast
-        shape.
+        """A boolean array, True where a row keeps a key. The shape is (sequences, rows, keys),
+        broadcast with the dense part's shape.
 
-        An added mask keeps a key unless it is -infinity. A dense part with several sequences or
-        heads has four dimensions.
+        A dense part of floats masks the keys at -infinity. With several sequences, a dense part of
+        several heads or sequences needs four dimensions.
         """
         counts = (("sequences", sequences), ("rows", rows), ("keys", keys))
         kept: NDArray[np.bool_] = self._rules.native.written(*(_count(*one) for one in counts))
@@ -408,8 +418,8 @@ class Mask:
             return kept
         if self._array.ndim == 3 and len(self._array) > 1 and sequences > 1:
             raise ValueError(
-                f"a dense part of shape {self._array.shape} is of heads or of sequences: give it "
-                "four dimensions"
+                f"a dense part has shape {self._array.shape}, of heads or of sequences: pass it "
+                "with four dimensions"
             )
         array = _kept(self._array)
         if array.ndim > 3:  # (sequences, heads, rows, keys)
@@ -420,8 +430,8 @@ class Mask:
     def plot(
         self, rows: int, keys: int, *, sequence: int = 0, sequences: int = 1, axes: Any = None
     ) -> Any:
-        """Draws the keys that a sequence keeps, with the tiles of 64 x 64; returns matplotlib's
-        axes.
+        """Draws the keys that a sequence keeps, for the first head of a dense part. A grid shows
+        tiles of 64 x 64. Returns matplotlib's axes.
         """
         from importlib import import_module
 
@@ -439,7 +449,7 @@ class Mask:
         aspect = "equal" if height < HIGHEST else "auto"
         axes.imshow(kept, cmap="Greys", vmin=0, vmax=1.6, extent=(0, keys, rows, 0), aspect=aspect)
         for axis, extent in ((axes.xaxis, keys), (axes.yaxis, rows)):
-            if extent <= 64 * 500:  # matplotlib cannot draw more lines
+            if extent <= 64 * 500:  # matplotlib limits the lines of a grid
                 axis.set_minor_locator(ticker.MultipleLocator(64))
         axes.grid(which="minor", color="tab:blue", alpha=0.3, linewidth=0.5)
         axes.set(xlabel="key", ylabel="row", title=f"{kept.mean():.1%} kept")
@@ -455,23 +465,23 @@ class Mask:
         if self._array is not None:
             name = "bfloat16" if is_bfloat16(self._array) else self._array.dtype
             parts.append(f"dense {name} {self._array.shape}")
-        return f"<Mask {', '.join(parts) or 'of nothing'}>"
+        return f"<Mask {', '.join(parts) or 'of every key'}>"
 
 
 def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Booleans from an array that adds -infinity to masked keys."""
+    """A mask as booleans. Floats keep a key unless they are -infinity."""
     if is_bfloat16(array):
         return np.asarray(array.view(np.uint16) != 0xFF80)
     return array if array.dtype == np.bool_ else np.asarray(array != -np.inf)
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:
-    """One element for each repeated dimension."""
+    """The array with its repeated dimensions cut to one element."""
     return array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
 
 
 def _repeated(once: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Read-only."""
+    """The reverse of _once(). The result is read-only."""
     return np.broadcast_to(once, shape)
 
 

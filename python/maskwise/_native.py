@@ -30,7 +30,7 @@ def _causal() -> Mask:
 
 
 def _mask_parts(call: AttentionCall) -> tuple[Any, Any, Any]:
-    """The mask's array, rules and maps, with the window and is_causal."""
+    """The mask's array, rules and maps. The rules include window and is_causal."""
     mask = call.attn_mask
     rules = [_causal()] if call.is_causal else []
     if call.window is not None:
@@ -45,18 +45,18 @@ def _mask_parts(call: AttentionCall) -> tuple[Any, Any, Any]:
 def run_native_gradients(
     call: AttentionCall, outputs: tuple[Any, Any, Any], wants_mask: bool, wants_sinks: bool
 ) -> tuple[Any, ...]:
-    """Gradients by query, key, value, the mask's array and sinks. The arguments after the call are
-    the result, its statistics, and the gradient by the result. All operands are tensors."""
+    """The gradients of query, key, value, the mask's array and sinks. `outputs`: the result, its
+    statistics, and the gradient of the result. All arrays are tensors."""
     from maskwise import _torch_tensors
 
     mask, rules, maps = _mask_parts(call)
     result, statistics, gradient = outputs
-    if gradient.stride(-1) != 1:  # for example of sum(), which repeats one element
+    if gradient.stride(-1) != 1:  # for example 0 after sum()
         gradient = gradient.contiguous()
     operands = (call.query, call.key, call.value, mask, call.sinks, result, statistics, gradient)
     arrays = _torch_tensors.as_arrays(_torch_tensors.detached(operands))
     if arrays is None:
-        raise BufferError("gradients of attention: a tensor has no memory of the CPU's")
+        raise BufferError("gradients of attention: the core cannot read a tensor's memory")
     q, k, v, mask, sinks, result, statistics, gradient = arrays
     options = (rules, maps, _torch_tensors.empty)
     outputs = (result, statistics, gradient)
@@ -66,7 +66,8 @@ def run_native_gradients(
 
 
 def run_native(call: AttentionCall) -> Any:
-    """The result, with the rows' statistics if requested, or the numbers of an explanation.
+    """The result, with the rows' statistics if requested. If call.explains, the tile counts and the
+    plan's text.
 
     Does not compute gradients.
     """
@@ -109,7 +110,7 @@ def _results(call: AttentionCall, arrays: tuple[Any, ...], others: tuple[Any, ..
 def _in_packed_layout(
     call: AttentionCall, operands: tuple[Any, ...], out: Any, others: tuple[Any, ...]
 ) -> Any:
-    """The core requires heads before rows."""
+    """Swaps rows and heads, because the core requires heads first."""
     for name, array in zip(("query", "key", "value"), operands, strict=False):
         if array.ndim != 3:
             raise ValueError(f"{name} has shape {array.shape}, expected 3 dimensions")

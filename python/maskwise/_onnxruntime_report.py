@@ -1,5 +1,5 @@
-"""Lists the nodes of an ONNX model that Maskwise runs in ONNX Runtime; times it with and
-without.
+"""Lists which nodes of an ONNX model Maskwise runs in ONNX Runtime, and times the model with and
+without Maskwise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def open_session(settings: argparse.Namespace) -> Any:
         return maskwise.onnxruntime.session(settings.model, options)
     except (OSError, ValueError) as failure:
         PARSER.error(str(failure))
-    except Exception as failure:  # ONNX Runtime's classes are private
+    except Exception as failure:  # ONNX Runtime's error classes are private
         reason = _report.first_line(failure)
         PARSER.exit(1, f"{PARSER.prog}: ONNX Runtime refuses {settings.model}: {reason}\n")
 
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     runs = (lambda: with_it.run(None, inputs), lambda: without.run(None, inputs))
     try:
         agrees = _report.print_runs("ONNX Runtime", *runs, options.turns)
-    except Exception as failure:  # ONNX Runtime's classes are private
-        print(f"the made-up inputs do not fit, --dim may help: {_report.first_line(failure)}")
+    except Exception as failure:  # ONNX Runtime's error classes are private
+        print(f"the model refuses the random inputs (try --dim): {_report.first_line(failure)}")
         return 1
     return 0 if agrees else 1

@@ -1,4 +1,6 @@
-"""Lists the operations of a model that Maskwise runs in OpenVINO; times it with and without."""
+"""Lists which operations of a model Maskwise runs in OpenVINO, and times the model with and without
+Maskwise.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import openvino as ov  # type: ignore[import-untyped, unused-ignore]
 from maskwise import _arguments, _report, openvino
 
 PARSER = _report.make_parser("maskwise.openvino", __doc__)
-ROUNDS = 5e-2  # share of the largest element: rounding of all layers in 16 bits
+ROUNDS = 5e-2  # tolerance relative to the largest element, if OpenVINO computes in 16 bits
 
 
 def name_of(port: Any) -> str:
@@ -19,7 +21,8 @@ def name_of(port: Any) -> str:
 
 
 def ports_of(model: ov.Model) -> list[_report.Port]:
-    """OpenVINO's dimensions have no names."""
+    """The model's inputs. OpenVINO's dimensions have no names, so a name consists of
+    the input and the index."""
     return [
         (
             name_of(one),
@@ -35,21 +38,23 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
 
 
 def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
-    """Operations of `accelerated` that are not in OpenVINO's opsets are Maskwise's."""
-    left = Counter(map(kind_and_name, openvino._nodes(accelerated)))
+    """Prints which operations Maskwise runs: `accelerated` has no operation of the same kind and
+    name."""
+    remaining = Counter(map(kind_and_name, openvino._nodes(accelerated)))
     claims = []
     for node in openvino._nodes(model):
         named = kind_and_name(node)
         if named[0] in ("ScaledDotProductAttention", "Select", "Softmax"):
-            claims.append((*named, left[named] == 0))
-            left[named] -= 1
+            claims.append((*named, remaining[named] == 0))
+            remaining[named] -= 1
     _report.print_claims(claims, "OpenVINO")
 
 
 def kind_and_name(node: ov.Node) -> tuple[str, str]:
+    """The kind is empty for an operation of Maskwise."""
     kind = node.get_type_info()
-    is_own = kind.version_id != "maskwise"
-    return str(kind.name) if is_own else "", str(node.get_friendly_name())
+    is_openvinos = kind.version_id != "maskwise"
+    return str(kind.name) if is_openvinos else "", str(node.get_friendly_name())
 
 
 def read(core: ov.Core, path: str) -> ov.Model:
@@ -62,7 +67,7 @@ def read(core: ov.Core, path: str) -> ov.Model:
 
 
 def refuse(subject: str, failure: Exception) -> NoReturn:
-    """The reason alone, without OpenVINO's source files and lines before it."""
+    """Exits with the reason. Omits the source files and lines before the reason."""
     lines = [line for line in str(failure).splitlines() if line and not line.startswith("Exc")]
     PARSER.exit(1, f"{PARSER.prog}: {subject}: {(lines or [type(failure).__name__])[0]}\n")
 
@@ -75,7 +80,7 @@ def run_of(compiled: ov.CompiledModel, inputs: dict[str, Any]) -> _report.Run:
 def print_runs(
     core: ov.Core, models: list[ov.Model], inputs: dict[str, Any], threads: int, turns: int
 ) -> bool:
-    """Compiles in the precision that OpenVINO chooses on this CPU."""
+    """Compiles both models in the precision that OpenVINO chooses on this CPU, and times them."""
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
     compiled = [core.compile_model(model, "CPU", settings) for model in models]
     precision = compiled[0].get_property("INFERENCE_PRECISION_HINT").to_string()
@@ -87,7 +92,7 @@ def print_runs(
 
 def main(arguments: list[str] | None = None) -> int:
     options = _report.parsed(PARSER, arguments)
-    os.environ.setdefault("MASKWISE_VERBOSE", "1")  # read when the library is loaded
+    os.environ.setdefault("MASKWISE_VERBOSE", "1")  # read when Maskwise's library is loaded
     core = ov.Core()
     model = read(core, options.model)
     ports = ports_of(model)
@@ -98,13 +103,13 @@ def main(arguments: list[str] | None = None) -> int:
         precision = core.get_property("CPU", "INFERENCE_PRECISION_HINT")
         accelerated = openvino.accelerate(model, precision=precision)
     except (FileNotFoundError, RuntimeError, ValueError) as failure:
-        refuse("this model stays OpenVINO's", failure)
+        refuse("Maskwise cannot accelerate this model", failure)
     print_claims(model, accelerated)
     if not openvino.taken(accelerated):
-        print("nothing of this model is Maskwise's, so it runs as before")
+        print("Maskwise runs no operation of this model")
         return 0
     try:
         agrees = print_runs(core, [accelerated, model], inputs, options.threads, options.turns)
     except RuntimeError as failure:
-        refuse("the made-up inputs do not fit, --dim may help", failure)
+        refuse("the model refuses the random inputs (try --dim)", failure)
     return 0 if agrees else 1

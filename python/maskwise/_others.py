@@ -1,5 +1,5 @@
-"""Calls of where(), explain(), select() and attention() with operands that are neither NumPy arrays
-nor numbers, and calls that NumPy runs. Imported at the first such call."""
+"""Runs where(), explain(), select() and attention() if an operand is neither a NumPy array nor a
+number, or if NumPy computes where(). Imported at the first such call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def is_tensor(value: object) -> bool:
 
 
 def refuse_unreadable(value: Any) -> None:
-    """Whether torch negates the tensor when it is read. Its DLPack export drops that mark."""
+    """Raises BufferError if torch negates the tensor's elements on reading, because DLPack export
+    drops that flag. Raises NotImplementedError for a tensor while torch traces."""
     is_neg = getattr(value, "is_neg", None)
     if is_neg is not None and is_neg():
         raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
@@ -50,7 +51,8 @@ def refuse_unreadable(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value as an exact array, or a number that may follow another operand's dtype."""
+    """Converts to a numpy.ndarray. Python numbers are returned unchanged, because they adopt the
+    other operands' dtype."""
     if is_foreign(value):
         refuse_unreadable(value)
         return _core.view(value)
@@ -58,7 +60,7 @@ def plain(value: Any) -> Any:
 
 
 def unlisted(value: Any) -> Any:
-    """A list has no dtype: floats in it are float32."""
+    """Converts a list or tuple to an array. Floats become float32, because a list has no dtype."""
     if type(value) not in (list, tuple):
         return value
     array = np.asarray(value)
@@ -66,13 +68,13 @@ def unlisted(value: Any) -> Any:
 
 
 def plain_or_none(value: Any) -> Any:
-    """Converts to an exact array; None stays None."""
+    """Converts to a numpy.ndarray; None stays None."""
     return None if value is None else np.asarray(plain(unlisted(value)))
 
 
-def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
-    """Converts the result to an object of the first foreign operand's library, over the same
-    memory.
+def result_converter(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
+    """A function that converts the result to an object of the first foreign operand's library,
+    over the same memory.
     """
     first = next((operand for operand in operands if is_foreign(operand)), None)
     if first is None:
@@ -89,14 +91,12 @@ def maker(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
 def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> Any:
     """maskwise.select of operands that are not all NumPy arrays."""
     a, b, c = (np.asarray(plain(operand)) for operand in operands)
-    make = maker(operands)
-    return make(_core.select(a, b, c, broadcasts, dialect))
+    convert_result = result_converter(operands)
+    return convert_result(_core.select(a, b, c, broadcasts, dialect))
 
 
 def writable(out: Any) -> Any:
-    """A writable array over the memory of `out`, by torch or by NumPy, which check that it is
-    writable.
-    """
+    """An array over the memory of `out`. Raises TypeError or BufferError if there is none."""
     refuse_unreadable(out)
     if is_tensor(out):
         return import_module("maskwise._torch_tensors").writable(out)
@@ -104,7 +104,7 @@ def writable(out: Any) -> Any:
         return np.from_dlpack(out)
     except (RuntimeError, ValueError, TypeError, AttributeError) as failure:
         raise TypeError(
-            f"out is a {type(out).__name__} that NumPy does not take: {failure}"
+            f"out is a {type(out).__name__} that NumPy cannot write to: {failure}"
         ) from None
 
 
@@ -138,7 +138,7 @@ def in_kind(
     convert: Callable[[Any], Any] = plain,
 ) -> Any:
     """Calls a function with converted operands and out. Returns out, or a result converted to the
-    operands' library. If there are several results, out receives the first."""
+    first foreign operand's library. If there are several results, out receives the first."""
     into = writable(out) if is_foreign(out) else out
     if into is not None and not isinstance(into, np.ndarray):
         raise TypeError(f"out must be a numpy.ndarray, not {type(out).__name__}")
@@ -146,22 +146,17 @@ def in_kind(
     if is_tensor(out):
         import_module("maskwise._torch_tensors").mark_written(out)
     if isinstance(result, np.ndarray):
-        return maker(operands)(result) if out is None else out
+        return result_converter(operands)(result) if out is None else out
     if not isinstance(result, tuple):
         return result
-    make = maker(operands)
-    first = (
-        out
-        if out is not None
-        else make(result[0])
-        if isinstance(result[0], np.ndarray)
-        else result[0]
-    )
-    return (first, *(make(one) if isinstance(one, np.ndarray) else one for one in result[1:]))
+    convert_result = result_converter(operands)
+    others = result if out is None else result[1:]
+    converted = tuple(convert_result(x) if isinstance(x, np.ndarray) else x for x in others)
+    return converted if out is None else (out, *converted)
 
 
 def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
-    """Runs numpy.where block by block, lazily."""
+    """Runs maskwise.where lazily on each block of Dask arrays."""
     if out is not None:
         raise TypeError("Dask arrays are not written to: out must be None")
     return import_module("dask.array.core").elemwise(_core.where, condition, x, y)
@@ -191,14 +186,15 @@ def explain(condition: Any, x: Any, y: Any) -> str:
         return "dask: maskwise.where for each block\n"
     if any(map(overrides_numpy, operands)):
         return "numpy.where: an operand has an __array_function__ of its own\n"
-    plain_ones = tuple(map(plain, operands))
-    if any(map(_bfloat16.is_bits, plain_ones)):
-        plain_ones = _bfloat16.promoted(*plain_ones)
-    return _core.explain(*plain_ones)
+    converted = tuple(map(plain, operands))
+    if any(map(_bfloat16.is_bits, converted)):
+        converted = _bfloat16.promoted(*converted)
+    return _core.explain(*converted)
 
 
 def refuse_overlap(out: NDArray[Any], operand: NDArray[Any], name: str) -> None:
-    """Raises ValueError unless both arrays, whose address ranges overlap, share no byte."""
+    """Raises ValueError if two arrays with overlapping address ranges share a byte, or if NumPy
+    cannot tell within OVERLAP_STEPS."""
     try:
         shared = np.shares_memory(out, operand, max_work=OVERLAP_STEPS)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:

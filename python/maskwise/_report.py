@@ -1,4 +1,4 @@
-"""Shared by the reports on models: arguments, generated inputs, times and results."""
+"""Functions of the reports on models, which read arguments, draw inputs and compare runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 
 import maskwise
 
-# Default sizes of dynamic dimensions: the batch, and all others. Masks become large enough for
-# Maskwise.
+# Default extents of dynamic dimensions: BATCH for the first of an input's several dimensions, LONG
+# for others. LONG makes masks large enough for Maskwise.
 BATCH, LONG = 1, 128
-# Tolerances relative to the largest element, by width in bytes: sums and exponentials differ.
+# Tolerances relative to the largest element, by the elements' bytes. Maskwise and the host round
+# sums and exponentials differently.
 TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-3}
 
 Port = tuple[str, str, list[int | str]]  # name, NumPy's type name, extents or their names
@@ -51,11 +52,11 @@ def make_parser(module: str, description: str | None) -> argparse.ArgumentParser
         type=extent_of,
         default=[],
         metavar="NAME=EXTENT",
-        help="a dimension that the model leaves open, by the name that the report gives it "
-        f"(default: {BATCH} for the first of several of an input, {LONG} for others)",
+        help="extent of the dynamic dimension that the report calls NAME (default: "
+        f"{BATCH} for the first of an input's several dimensions, {LONG} for others)",
     )
-    parser.add_argument("--threads", type=count, default=0, help="default: all")
-    parser.add_argument("--turns", type=turns, default=15, help="runs of each (default: 15)")
+    parser.add_argument("--threads", type=count, default=0, help="number of threads (default: all)")
+    parser.add_argument("--turns", type=turns, default=15, help="timed runs of each (default: 15)")
     return parser
 
 
@@ -63,7 +64,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None) -> argp
     options = parser.parse_args(arguments)
     try:
         maskwise.instruction_set()
-    except ValueError as failure:  # value of MASKWISE_MAX_ISA
+    except ValueError as failure:  # MASKWISE_MAX_ISA has an unknown value
         parser.error(str(failure))
     return options
 
@@ -73,14 +74,15 @@ def first_line(failure: BaseException) -> str:
 
 
 def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Extents) -> Extents:
-    """The given or default size. Ends the process if the model does not have a given dimension."""
+    """Each dynamic dimension's extent: from the options, else the default. Prints the
+    extents. Exits if the options name a dimension that the model does not have."""
     assumed: Extents = {}
     for _, _, dims in ports:
         for axis, dim in enumerate(dims):
             if isinstance(dim, str):
                 assumed.setdefault(dim, BATCH if axis == 0 and len(dims) > 1 else LONG)
     for name in options.keys() - assumed.keys():
-        has = f"it has {', '.join(sorted(assumed))}" if assumed else "its extents are all given"
+        has = f"it has {', '.join(sorted(assumed))}" if assumed else "its extents are all fixed"
         parser.error(f"argument --dim: the model has no dimension {name!r}, {has}")
     lines = {
         "given extents": [f"{name}={extent}" for name, extent in options.items()],
@@ -95,8 +97,8 @@ def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Ex
 
 
 def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
-    """Random inputs with a fixed seed: 0 and 1 for integers, which may be indices. Prints the
-    shapes."""
+    """Random inputs with a fixed seed. Integers are 0 and 1, because they may be indices. Prints
+    the shapes."""
     random = np.random.default_rng(0)
     inputs: dict[str, Any] = {}
     for name, kind, dims in ports:
@@ -113,10 +115,7 @@ def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
 
 
 def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
-    """For Where or Select, Softmax and attention: operator, name, and whether Maskwise runs it.
-
-    A Softmax that Maskwise runs is one node with its neighbours.
-    """
+    """Prints which nodes Maskwise runs. `nodes`: operator, name, and whether Maskwise runs it."""
     nodes = [(kind, name or "(no name)", is_ours) for kind, name, is_ours in nodes]
     width = max((len(name) for _, name, _ in nodes), default=0)
     kind_width = max((len(kind) for kind, _, _ in nodes), default=0)
@@ -127,7 +126,7 @@ def print_claims(nodes: Iterable[tuple[str, str, bool]], other: str) -> None:
         print(f"{sum(owners)} of {len(owners)} {kind} by Maskwise")
     if not nodes:
         print("nothing for Maskwise: no Where, Select, Softmax or attention")
-    print("the verdict on each, with the reason, is on standard error")
+    print("the reasons are on standard error")
 
 
 def seconds(run: Run) -> float:
@@ -137,8 +136,9 @@ def seconds(run: Run) -> float:
 
 
 def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float = 0) -> bool:
-    """Times both alternately, and compares their results. `rounds`: allowed difference relative to
-    the largest element, for a host that computes in fewer bits than its results have."""
+    """Times both runs alternately, and prints whether their results agree. `rounds`: tolerance
+    relative to the largest element, for a host that computes in fewer bits than its results have.
+    """
     got, expected = with_it(), without()
     pairs = [(seconds(with_it), seconds(without)) for _ in range(turns + 1)]
     ours, theirs = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
@@ -146,13 +146,14 @@ def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float
     print(f"with Maskwise         {ours * 1e3:.3f} ms, {theirs / ours:.2f} times as fast")
     apart = [difference(*pair) for pair in zip(got, expected, strict=True)]
     agrees = all(is_rounding(*pair, rounds) for pair in zip(apart, expected, strict=True))
-    most = f", by at most {max(apart):.2g}" if any(apart) else ""
+    most = f"; largest difference {max(apart):.2g}" if any(apart) else ""
     print(f"results               {'agree' if agrees else 'DIFFER'}{most or ' to the bit'}")
     return agrees
 
 
 def difference(got: Any, expected: Any) -> float:
-    """The largest difference of two elements; infinite if only one is NaN."""
+    """The largest difference of corresponding elements. Infinite if only one of them is NaN, if
+    shapes or dtypes differ, or if elements that are not floats differ."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return np.inf

@@ -1,4 +1,4 @@
-"""select: the strict forms."""
+"""select: Select by the strict rules of oneDNN, OpenVINO or ONNX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def select(
     auto_broadcast: Literal["numpy", "none"] = "numpy",
     dialect: Dialect = "openvino_select_1",
 ) -> NDArray[Any]:
-    """Elements of src_0 where cond is true, else of src_1, by the strict rules of a dialect.
+    """Returns src_0 where cond is true, else src_1, by the strict rules of a dialect.
 
     Parameters
     ----------
@@ -31,26 +31,28 @@ def select(
         One dtype of the dialect; nothing is promoted. Arrays with DLPack (jax, torch) are read in
         place.
     auto_broadcast : "numpy" or "none"
-        "none" requires three equal shapes. ONNX does not have the attribute and refuses "none".
+        "none" requires three equal shapes. The ONNX dialects refuse "none".
     dialect : "openvino_select_1", "onednn_select", "onnx_where_9" or "onnx_where_16"
-        As in C++. openvino::Select-1 has every boolean, integer and real dtype, onednn::Select
-        float32, float16 and ml_dtypes.bfloat16, onnx::Where-16 complex and text, too, and
-        onnx::Where-9 these without bfloat16. In ONNX all three shapes broadcast to each other. In
-        the others src_0 and src_1 do, and cond broadcasts to their result.
+        openvino_select_1 has every boolean, integer and real dtype. onednn_select has float32,
+        float16 and ml_dtypes.bfloat16. onnx_where_16 has openvino_select_1's dtypes, complex and
+        text. onnx_where_9 has the same without bfloat16. In ONNX all three shapes broadcast to each
+        other. In the other dialects src_0 and src_1 broadcast to each other, and cond to the
+        result.
 
     Returns
     -------
-    A new row-major array of the broadcast shape. If the first array argument is from another
-    library with DLPack, an object of that library over it.
+    A new row-major array of the broadcast shape. If arguments are arrays of other libraries with
+    DLPack, the result is an array of the first such library.
 
     Raises
     ------
     ValueError
-        Shapes do not broadcast; an unknown auto_broadcast or dialect, or "none" with ONNX.
+        Shapes do not broadcast, auto_broadcast or dialect is unknown, or an ONNX dialect gets
+        "none".
     TypeError
-        cond is not boolean, or dtypes differ or are not the dialect's.
+        cond is not boolean, dtypes differ, or the dialect does not have the dtype.
     BufferError
-        Memory that is not on the CPU, or that its library does not export.
+        Memory is not on the CPU, or its library does not export the memory.
     """
     if _arguments.instance("dialect", dialect, str, "a string") not in _core.dialects:
         known = ", ".join(_core.dialects)
@@ -66,4 +68,4 @@ def select(
     from maskwise import _others
 
     selected: NDArray[Any] = _others.select((cond, src_0, src_1), expands, number)
-    return selected  # or the array that its library makes of the result
+    return selected  # may be an object of another library

@@ -1,4 +1,4 @@
-"""The self-check: versions, whether this installation works, and each integration."""
+"""The self-check prints versions, and checks this installation and each integration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row(name: str, value: object) -> None:
 
 
 def loaded(name: str) -> str:
-    """Files with this name that the process has mapped."""
+    """Files that the process has mapped and whose names begin with `name`."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     matching = sorted(file for file in files if Path(file).name.startswith(name))
@@ -30,7 +30,7 @@ def loaded(name: str) -> str:
 
 
 def selects() -> bool:
-    """Every element width, on one thread and on all, compared with numpy.where."""
+    """Whether where() equals numpy.where for each element width, on one thread and on all."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -44,22 +44,24 @@ def selects() -> bool:
 
 
 def attends() -> bool:
-    """Rules and arrays, on one thread and on all, compared with the definition."""
+    """Whether attention with rules and with arrays matches its definition, on one thread and on
+    all."""
     import numpy as np
 
     random = np.random.default_rng(0)
     dtypes: list[tuple[Any, float]] = [(np.float32, 1e-5), (np.float16, 2e-3)]
     if find_spec("ml_dtypes") is not None:
         dtypes.append((import_module("ml_dtypes").bfloat16, 2e-2))
-    for dtype, most in dtypes:
+    for dtype, tolerance in dtypes:
         for rows in (7, 300):
             q, k, v = random.random((3, 4, rows, 64), np.float32).astype(dtype)
-            kept = np.tri(rows, dtype=bool)
-            weights = np.exp(q.astype("f") @ k.astype("f").swapaxes(1, 2) / 8) * kept
+            causal = np.tri(rows, dtype=bool)
+            weights = np.exp(q.astype("f") @ k.astype("f").swapaxes(1, 2) / 8) * causal
             expected = weights / weights.sum(axis=2, keepdims=True) @ v.astype("f")
-            for mask in (maskwise.Mask.causal(), kept, np.where(kept, dtype(0), dtype(-np.inf))):
+            bias = np.where(causal, dtype(0), dtype(-np.inf))
+            for mask in (maskwise.Mask.causal(), causal, bias):
                 result = maskwise.attention(q, k, v, mask)
-                if not np.allclose(result.astype("f"), expected, rtol=0, atol=most):
+                if not np.allclose(result.astype("f"), expected, rtol=0, atol=tolerance):
                     return False
     return True
 

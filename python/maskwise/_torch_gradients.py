@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import torch
@@ -19,7 +19,8 @@ from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
 
 
 def can_run(call: AttentionCall) -> bool:
-    """Whether torch tracks gradients of these tensors and nothing else."""
+    """Whether the core can compute the gradients: torch tracks nothing else, the core reads the
+    tensors, and key and value have equally many heads."""
     operands = [call.query, call.key, call.value, mask_array(call), call.sinks]
     return (
         not torch.compiler.is_compiling()
@@ -67,6 +68,6 @@ class _Attention(torch.autograd.Function):
             outputs = (result, statistics, gradient)
             return run_native_gradients(call, outputs, wanted["attn_mask"], wanted["sinks"])
 
-        of_tensors = dict(zip(TENSORS, operands, strict=True))
-        gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
+        operands_by_name = dict(zip(TENSORS, operands, strict=True))
+        gradients = gradients_of(call, operands_by_name, wanted, gradient, compute)
         return (None, *(gradients.get(name) for name in TENSORS))

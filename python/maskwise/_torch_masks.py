@@ -1,4 +1,4 @@
-"""Masks of torch.ops.maskwise.attention: small tensors as rules, and rules as arrays."""
+"""Converts masks of torch.ops.maskwise.attention: small tensors to rules, and rules to arrays."""
 
 # mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,untyped-decorator,unused-ignore"
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import numpy as np
@@ -19,7 +19,7 @@ from maskwise._mask import Mask
 
 
 class Elements(NamedTuple):
-    """A small tensor as numbers. The layers of a model share results computed from it."""
+    """A small tensor as a key of mask_of's cache, which the layers of a model share."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -67,7 +67,9 @@ def _mask_with(rule_numbers: Any) -> Mask:
 def _written_rules(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.Tensor:
     mask = _mask_with(mask_rules.numpy())
     if mask._rules.slopes:
-        raise NotImplementedError("slopes in vmap, or in gradients of gradients of a torch graph")
+        raise NotImplementedError(
+            "maskwise has no slopes in vmap, or in gradients of gradients of a torch graph"
+        )
     return torch.from_numpy(mask.to_dense(rows, keys, sequences))
 
 
@@ -77,14 +79,15 @@ def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.T
 
 
 def with_array(mask: Mask, array: torch.Tensor) -> Mask:
-    """Padding with gaps becomes an array and is merged into the other array."""
+    """The mask's rules with `array`. If the mask has an array, for padding with gaps, both arrays
+    are merged."""
     gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
     return mask._beside(restricted(array, gaps))
 
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """A mask from a boolean (batch, keys so far): a run of keys if there are no gaps, else an
-    array."""
+    """Padding as rules if each sequence's keys are adjacent, else as an array. `mask`: boolean
+    (batch, keys), or None for no padding. Keys past its end are masked."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -104,7 +107,7 @@ def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
 def kept_places(
     q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
 ) -> torch.Tensor | None:
-    """(rows, keys), or None if all keys are kept."""
+    """is_causal and window as a boolean (rows, keys), or None if neither is set."""
     if not is_causal and window is None:
         return None
     left, right = (-1, -1) if window is None else window
@@ -117,26 +120,27 @@ def kept_places(
 
 
 def restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Tensor | None:
-    """Combines a mask, boolean or added, with the kept places."""
+    """Combines a boolean or added mask with a boolean array of kept places. None masks nothing."""
     if mask is None or kept is None:
         return kept if mask is None else mask
     return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
 
 
 def kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """(batch, keys). Keys past the mask's end are masked."""
+    """The mask cut or extended to (batch, keys). Keys past its end are masked."""
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 
 def written(
     rules: Mask, array: torch.Tensor | None, extents: tuple[int, int], leading: tuple[int, ...]
 ) -> torch.Tensor | None:
-    """Rules and their array as one array. The first leading dimension is the sequence."""
+    """Rules and their array as one array. `extents`: rows and keys. `leading`: the result's
+    dimensions before its rows, sequences first."""
     sequences = leading[0] if leading else 1
     if rules._rules.slopes:
         heads = leading[-1] if leading else 1
         biases = torch.from_numpy(rules._rules.native.biases(sequences, heads, *extents))
-        if len(leading) < 2:  # a head is a sequence, too
+        if len(leading) < 2:  # one dimension counts both sequences and heads
             biases = biases.diagonal().movedim(-1, 0).reshape(*leading, *extents)
         else:
             biases = biases.reshape(sequences, *(1,) * (len(leading) - 2), heads, *extents)

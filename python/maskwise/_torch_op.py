@@ -9,7 +9,7 @@ import itertools
 from functools import cmp_to_key
 from typing import Any
 
-from maskwise import _torch_version  # refuses an older torch, before imports that it lacks
+from maskwise import _torch_version  # raises if torch is too old for the imports below
 
 # isort: split
 import numpy as np
@@ -41,14 +41,14 @@ from maskwise._torch_reference import (
 )
 from maskwise._torch_tensors import is_followed, want_gradients
 
-TYPES = {  # torch's names for annotations
+TYPES = {  # from AttentionCall's annotations to types of torch's schemas
     "Array": "Tensor",
     "ArrayOrNone": "Tensor?",
     "bool": "bool",
     "float | None": "float?",
     "Window | None": "int[]?",
 }
-SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # fields whose elements are read first
+SMALL = ("key_mask", "offset", "document_ids", "mask_rules")  # tensors that become rules
 
 
 def _schema(result: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> str:
@@ -66,16 +66,16 @@ def empty_result(call: AttentionCall) -> torch.Tensor:
 
 
 def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """Result layout of maskwise.attention: dimensions before the columns in the operand's memory
-    order.
+    """An empty tensor with the layout of attention's result: adjacent columns, other dimensions in
+    the operand's memory order.
     """
-    from torch.fx.experimental.symbolic_shapes import guard_or_false  # available while torch traces
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # needed only in traces
 
     last = len(shape) - 1
     steps = (*(0,) * (last + 1 - operand.ndim), *operand.stride())
 
     def compare(one: int, other: int) -> int:
-        """Repeated dimensions come first; strides that are still unknown keep their order."""
+        """Repeated dimensions come first. Dimensions with unknown strides stay in order."""
         repeated = [guard_or_false(steps[axis] == 0) for axis in (one, other)]
         if any(repeated):
             return int(repeated[1]) - int(repeated[0])
@@ -87,7 +87,7 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
 
 
 def operator_arguments(call: AttentionCall) -> list[Any]:
-    """torch.compile of torch 2.8 does not slice a NamedTuple."""
+    """The operator's fields. Not a slice: torch.compile of torch 2.8 cannot slice a NamedTuple."""
     return [getattr(call, name) for name in OPERATOR_FIELDS]
 
 
@@ -98,7 +98,7 @@ _torch_version.add_to_cache_keys(_schema("Tensor"))
     "maskwise::attention", mutates_args=(), schema=_schema("Tensor"), device_types="cpu"
 )
 def attention(*operands: Any) -> torch.Tensor:
-    """The operator. AttentionCall has its arguments."""
+    """The operator. Its arguments are the first fields of AttentionCall."""
     return run_native(_native_call(AttentionCall(*operands)))
 
 
@@ -114,7 +114,7 @@ def _(*operands: Any) -> torch.Tensor:
     device_types="cpu",
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same if a gradient is needed: with the logarithm of each row's sum."""
+    """The operator if a gradient is needed: also returns the logarithm of each row's sum."""
     return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 
@@ -141,18 +141,18 @@ def attention_gradients(
     gradient: torch.Tensor,
     *operands: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """Gradients by query, key and value, broadcast as the result; by mask and sinks in float32, or
-    empty."""
+    """Gradients of query, key and value, with the result's leading dimensions. Gradients of mask
+    and sinks are float32; empty if not wanted."""
     call = AttentionCall(*operands[:-2])
     wants_mask, wants_sinks = operands[-2:]
     gradients = run_native_gradients(
         _native_call(call), (result, statistics, gradient), wants_mask, wants_sinks
     )
-    *of_inputs, of_mask, of_sinks = gradients
-    if wants_mask:  # padding with gaps may have widened it
-        of_mask = of_mask.sum_to_size(call.attn_mask.shape)
-    optional = (statistics.new_empty(0) if one is None else one for one in (of_mask, of_sinks))
-    return (*of_inputs, *optional)
+    *input_gradients, mask_gradient, sink_gradient = gradients
+    if wants_mask:  # padding with gaps may have broadcast the mask
+        mask_gradient = mask_gradient.sum_to_size(call.attn_mask.shape)
+    optional = (mask_gradient, sink_gradient)
+    return (*input_gradients, *(statistics.new_empty(0) if x is None else x for x in optional))
 
 
 @attention_gradients.register_fake
@@ -166,16 +166,16 @@ def _(
     wants_mask, wants_sinks = operands[-2:]
     count = own_dimensions(call)
     leading = result.shape[:-count]
-    of_inputs = (_empty_in_order(one, (*leading, *one.shape[-count:])) for one in call[:3])
+    inputs = (_empty_in_order(one, (*leading, *one.shape[-count:])) for one in call[:3])
     optional = (
         statistics.new_empty(one.shape if wants else 0)
         for one, wants in ((call.attn_mask, wants_mask), (call.sinks, wants_sinks))
     )
-    return (*of_inputs, *optional)
+    return (*inputs, *optional)
 
 
 def _native_call(call: AttentionCall) -> AttentionCall:
-    """The call with the mask's small tensors converted to rules."""
+    """The call with detached tensors, and with its small tensors converted to rules."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     call = with_arrays(call, _detached)
@@ -194,7 +194,7 @@ def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
     return None if tensor is None else tensor.detach()
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
     is_tensor = [torch.is_tensor(one) for one in inputs]
     ctx.is_tensor = is_tensor
     ctx.options = [None if is_one else one for one, is_one in zip(inputs, is_tensor, strict=True)]
@@ -202,14 +202,15 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    """The engine computes the gradients, torch the gradients of gradients."""
+    """The engine computes gradients. torch computes gradients of gradients."""
     result, statistics, *saved = ctx.saved_tensors
     tensors = iter(saved)
     operands = [
         next(tensors) if is_one else one
         for one, is_one in zip(ctx.options, ctx.is_tensor, strict=True)
     ]
-    needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))  # the last may be missing
+    # torch may omit the last entries.
+    needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))
     wanted = {
         name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
     }
@@ -220,12 +221,12 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
         wants = (wanted["attn_mask"], wanted["sinks"])
         return torch.ops.maskwise.attention_gradients(*outputs, *operator_arguments(call), *wants)
 
-    of_tensors = {name: getattr(call, name) for name in TENSORS}
-    gradients = gradients_of(call, of_tensors, wanted, gradient, compute)
+    tensors_by_name = {name: getattr(call, name) for name in TENSORS}
+    gradients = gradients_of(call, tensors_by_name, wanted, gradient, compute)
     return tuple(gradients.get(name) for name in itertools.islice(OPERATOR_FIELDS, len(operands)))
 
 
-attention_with_statistics.register_autograd(_backward, setup_context=_keep)
+attention_with_statistics.register_autograd(_backward, setup_context=_save)
 
 
 def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
@@ -258,7 +259,8 @@ def _(*operands: Any) -> Any:
 
 @attention.register_vmap
 def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor, int]:
-    """Moves mapped dimensions first, before as many dimensions as the largest operand has."""
+    """Moves mapped dimensions first and inserts dimensions of 1 after them, so that mapped operands
+    have equally many broadcast dimensions."""
     call = AttentionCall(*operands)
     mapped = dict.fromkeys(OPERATOR_FIELDS) | dict(zip(OPERATOR_FIELDS, in_dims, strict=False))
     if call.mask_rules is not None and call.attn_mask is None:
@@ -269,11 +271,11 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
         call = call.changed(attn_mask=kept_by_rules(AttentionCall(*one)), mask_rules=None)
     if any(getattr(call, name) is not None for name in SMALL):
         raise NotImplementedError(
-            "torch.ops.maskwise.attention: vmap takes no key_mask, offset and document_ids, and no "
-            "mask_rules beside attn_mask"
+            "torch.ops.maskwise.attention in vmap: no key_mask, offset or document_ids, and no "
+            "mask_rules with attn_mask"
         )
     tensors = {name: getattr(call, name) for name in TENSORS}
-    ranks = {  # broadcast dimensions
+    ranks = {  # numbers of broadcast dimensions
         name: 0 if one is None else one.ndim - (mapped[name] is not None) - TENSORS[name]
         for name, one in tensors.items()
     }
@@ -297,9 +299,9 @@ def call_operator(call: AttentionCall) -> torch.Tensor:
 
 
 def run_as_torch_op(call: AttentionCall) -> Any:
-    """maskwise.attention of tensors that torch tracks."""
-    asks_more = call.out is not None or call.return_statistics or call.explains
-    if torch.compiler.is_dynamo_compiling() and (asks_more or _is_unread(call.attn_mask)):
+    """Runs maskwise.attention of tensors that torch tracks."""
+    needs_core = call.out is not None or call.return_statistics or call.explains
+    if torch.compiler.is_dynamo_compiling() and (needs_core or _is_unread(call.attn_mask)):
         return _between_graphs(call)
     call = with_arrays(call, tensor_of)
     if torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
@@ -307,9 +309,9 @@ def run_as_torch_op(call: AttentionCall) -> Any:
             return _run_again(with_arrays(call, _autocast))
     if call.explains:  # returns no tensor
         return run_native(call)
-    if asks_more:
+    if needs_core:
         raise BufferError(
-            "tensors that torch follows, as with gradients: without out and statistics"
+            "out and return_statistics need tensors that torch does not track, as for gradients"
         )
     if call.is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
@@ -323,14 +325,15 @@ def run_as_torch_op(call: AttentionCall) -> Any:
     if call.window is not None:
         bounds: Any = call.window
         if not torch.compiler.is_compiling():
-            bounds = window_mask(bounds)._rules.window  # raises the error
+            bounds = window_mask(bounds)._rules.window  # raises if the window is invalid
         call = call.changed(window=list(bounds))
     result = _call_or_compute(call)
     return result.swapaxes(0, 1) if call.is_packed else result
 
 
 def _is_strict_export() -> bool:
-    """In a strict export, NumPy arrays from outside the model have no elements in the program."""
+    """Whether a strict export runs. In a strict export, NumPy arrays from outside the model have no
+    elements."""
     return torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling()
 
 
@@ -349,7 +352,7 @@ def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
-    """The operator does not support tangents."""
+    """Runs the operator. The operator has no tangents, so torch's operators compute them."""
     if forward_ad._current_level < 0:
         return call_operator(call)
     with sdpa_kernel(SDPBackend.MATH):
@@ -361,9 +364,9 @@ def _run_again(call: AttentionCall) -> Any:
 
 
 @torch.compiler.disable(
-    reason="no graph holds out or statistics of attention, no strict export Mask.dense, and before "
-    "torch 2.15 no graph a Mask: give is_causal, window or an array"
+    reason="no graph can contain attention's out or statistics, a Mask before torch 2.15, or "
+    "Mask.dense in a strict export: pass is_causal, window or an array"
 )
 def _between_graphs(call: AttentionCall) -> Any:
-    """A compiled model calls it directly."""
+    """Runs between the graphs of a compiled model."""
     return _run_again(call)

@@ -1,13 +1,13 @@
-"""Attention in torch's operators, and gradients: by the core's function, or by torch."""
+"""Computes attention by torch's operators, and gradients by the core or by torch."""
 
-# torch need not be there where the package is checked.
+# mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import numpy as np
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from maskwise._mask import Mask
 
-# Operands that vmap maps and that have gradients, with their number of non-broadcast dimensions.
+# Operands that may have gradients and that vmap may map: name, and number of dimensions that do not
+# broadcast.
 TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
 
 
 def own_dimensions(call: AttentionCall) -> int:
-    """Dimensions of query, key and value that do not broadcast."""
+    """How many dimensions of query, key and value do not broadcast."""
     return 3 if call.enable_gqa and call.query.ndim > 2 else 2
 
 
@@ -41,7 +42,7 @@ def result_shape(call: AttentionCall) -> tuple[int, ...]:
 
 
 def kept_by_rules(call: AttentionCall) -> torch.Tensor:
-    """The first leading dimension is the sequence."""
+    """mask_rules as a boolean (sequences, ..., rows, keys)."""
     leading, extents = result_shape(call)[:-2], (call.query.shape[-2], call.key.shape[-2])
     kept = torch.ops.maskwise.kept_by_rules(call.mask_rules, leading[0] if leading else 1, *extents)
     return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
@@ -89,8 +90,9 @@ def gradients_of(
     gradient: torch.Tensor,
     compute: Callable[[], tuple[torch.Tensor, ...]],
 ) -> dict[str, torch.Tensor]:
-    """The needed gradients, in the operands' shapes and types. compute() returns all gradients from
-    the engine. torch computes gradients of gradients."""
+    """The wanted gradients, in the operands' shapes and types. compute() returns the engine's
+    gradients. torch computes gradients that need gradients themselves, and gradients of calls whose
+    key and value have different numbers of heads."""
     if torch.is_grad_enabled() or has_unlike_heads(call):
         return gradients_by_torch(call, wanted, gradient)
     return {
@@ -101,7 +103,8 @@ def gradients_of(
 
 
 def has_unlike_heads(call: AttentionCall) -> bool:
-    """Whether heads of key and value are grouped differently, which the core's gradients lack."""
+    """Whether key and value have different numbers of heads, which the core's gradients do not
+    support."""
     return own_dimensions(call) == 3 and call.key.shape[-3] != call.value.shape[-3]
 
 
@@ -125,7 +128,7 @@ def with_window(call: AttentionCall) -> Mask:
 
 
 def without_rules(call: AttentionCall) -> AttentionCall:
-    """The rules as an array, which the operator takes."""
+    """The call with its rules and window as an array, because the operator takes no Mask."""
     if is_traced() or any(map(is_symbol, call[:3])):
         refuse_traced(*call[:3])
     leading = () if call.is_packed else result_shape(call)[:-2]

@@ -1,4 +1,4 @@
-"""Torch tensors: whether torch tracks them, and their memory as arrays."""
+"""Checks whether torch tracks a tensor, and views a tensor's memory as an array."""
 
 # mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import numpy as np
@@ -36,23 +36,25 @@ def is_symbol(value: Any) -> bool:
 
 
 def refuse_traced(*operands: Any) -> None:
-    """While torch traces, elements that Maskwise reads would become constants of the trace."""
+    """Raises NotImplementedError while torch traces, because elements that Maskwise reads would
+    become constants of the trace."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
     is_recorded = proxies is not None and proxies.get_proxy_mode() is not None
     if is_traced() or is_recorded or any(map(is_symbol, operands)):
         raise NotImplementedError(
-            "torch traces and would keep this tensor's elements as constants: of maskwise it "
-            "records attention without a Mask; use torch.where, and arrays as masks"
+            "torch is tracing and would record this tensor's elements as constants. A trace can "
+            "record maskwise's attention without a Mask. Use torch.where, and arrays as masks"
         )
 
 
 def is_in_mode() -> bool:
-    """Whether torch sees every operator: through a dispatch mode, such as tracing, or tangents."""
+    """Whether torch intercepts every operator: by a dispatch mode, for tangents, or for a
+    trace."""
     return torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0 or is_traced()
 
 
 def is_plain(one: torch.Tensor) -> bool:
-    """A plain tensor: not a subclass, and not wrapped, for example by vmap."""
+    """Whether the tensor is no subclass and not wrapped, for example by vmap."""
     return type(one) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(one)
 
 
@@ -61,8 +63,7 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def is_followed(call: AttentionCall) -> bool:
-    """Whether torch tracks a tensor by a gradient, a tangent, vmap, a mode or a graph, or a tensor
-    is not plain memory."""
+    """Whether torch tracks a tensor, by a gradient, tangent, vmap, mode, autocast or graph."""
     optional = [one for one in (mask_array(call), call.sinks) if one is not None]
     operands = [call.query, call.key, call.value, *optional]
     tensors = [one for one in operands if isinstance(one, torch.Tensor)]
@@ -77,12 +78,12 @@ def is_followed(call: AttentionCall) -> bool:
 
 
 def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Detaches the tensors, if nothing tracks their gradients."""
+    """Detaches the tensors that require gradients."""
     return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
 
 
 def holds_elements(one: torch.Tensor) -> bool:
-    """Whether a plain tensor's memory holds the elements that the tensor shows."""
+    """Whether a plain tensor's memory contains the elements that torch reads from it."""
     is_memory = one.layout is torch.strided and not one.is_neg()
     return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
@@ -100,8 +101,8 @@ def is_readable(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """An array over the same memory, ten times faster than by DLPack. tensor.numpy() is not used,
-    because the tensor could not be resized afterwards."""
+    """An array over the same memory. This is faster than DLPack. After tensor.numpy(), the tensor
+    could not be resized."""
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)
@@ -109,7 +110,8 @@ def as_array(value: Any) -> Any:
 
 
 def as_arrays(operands: Iterable[Any]) -> list[Any] | None:
-    """Arrays over the same memory, None for None. None if one tensor is not readable."""
+    """Arrays over the same memory. Operands that are None stay None. Returns None if an operand is
+    not readable."""
     arrays = []
     for one in operands:
         if one is not None and not is_readable(one):
@@ -130,16 +132,16 @@ def writable(out: torch.Tensor) -> Any:
         raise BufferError("out requires a gradient, which does not pass through out=")
     if is_in_mode() or not is_plain(out):
         raise BufferError(
-            f"out is a {type(out).__name__} that torch follows, expected a plain tensor"
+            f"out is a {type(out).__name__} that torch tracks, expected a plain tensor"
         )
     is_read = out.device.type == "cpu" and not out.is_conj()
     if not is_read or not holds_elements(out):
-        raise BufferError(f"out, on {out.device}, has no memory of the CPU's for its elements")
+        raise BufferError(f"out, on {out.device}, does not have its elements in the CPU's memory")
     return as_array(out.detach())
 
 
 def mark_written(out: torch.Tensor) -> None:
-    """Counts as a write for torch: gradients that need the old content are refused."""
+    """Tells torch about the write, so that torch refuses gradients that need the old elements."""
     if not out.is_inference():
         torch.autograd.graph.increment_version(out)
 
@@ -149,7 +151,8 @@ def is_deterministic() -> bool:
 
 
 def empty_like(array: Any) -> torch.Tensor:
-    """A tensor in torch's memory with the layout of an array whose addresses increase."""
+    """A tensor in torch's memory with the shape, strides and dtype of an array. No stride may be
+    negative."""
     strides = [stride // array.itemsize for stride in array.strides]
     return empty(array.shape, strides, as_tensor(np.empty(0, array.dtype)).dtype)
 
@@ -159,7 +162,7 @@ def empty(extents: list[int], strides: list[int], dtype: torch.dtype) -> torch.T
 
 
 def as_tensor(value: Any) -> Any:
-    """A tensor over the same memory for an array; other objects are returned unchanged."""
+    """A tensor over an array's memory. Other objects are returned unchanged."""
     if type(value) is not np.ndarray:
         return value
     if is_bfloat16(value):

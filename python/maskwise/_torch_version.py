@@ -1,5 +1,4 @@
-"""Differences between torch versions. Refuses a torch that is too old, before imports that it
-lacks."""
+"""Differences between torch versions. Raises ImportError if torch is too old."""
 
 # mypy may check the package without torch.
 # mypy: disable-error-code="import-not-found,unused-ignore"
@@ -17,13 +16,13 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST:
     needed = ".".join(map(str, OLDEST))
     raise ImportError(f"Maskwise needs PyTorch {needed} or newer, this is {torch.__version__}")
 
-# Whether torch.compile reads a Mask and the variables of a mask function.
+# Whether torch.compile can read a Mask and the variables of a mask function.
 READS_MASKS = torch.__version__ >= (2, 15)
 
 
 def add_to_cache_keys(schema: str) -> None:
-    """Separates compiled graphs on disk by Maskwise's version and its operator's arguments, which
-    torch's keys lack.
+    """Adds Maskwise's version and its operator's schema to torch's keys of compiled graphs on disk,
+    because torch's own keys have neither.
     """
     config = torch.compiler.config
     mark = f"maskwise {version()} {sha256(schema.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""attn_implementation="maskwise_flash": transformers' flash_attn arguments, as masks."""
+"""attn_implementation="maskwise_flash": converts transformers' flash_attn arguments to masks."""
 
 # mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -16,7 +16,7 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """mask(), except in continuous batching, where layers read the keys from a paged cache."""
+    """mask(). None in continuous batching, where layers read the keys from a paged cache."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -24,7 +24,7 @@ def flash_mask(**arguments: Any) -> torch.Tensor | None:
 
 
 def _documents_of(function: Any) -> torch.Tensor | None:
-    """The document of each row, from the library's mask functions."""
+    """Each row's document, from transformers' mask functions; None if they use no documents."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         return None
     name, arguments = function.__qualname__.partition(".<locals>")[0], variables(function)
@@ -41,9 +41,9 @@ def padded_mask(
     window: int | None,
     documents: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """The mask for rows that are the last of their keys. padding: boolean (batch, keys). shape:
-    batch, rows and keys. window: keys on each side, including the row's own. documents: as returned
-    by traced_documents()."""
+    """The mask that aligns the last row with the last key; None if no mask is needed. padding:
+    boolean (batch, keys). shape: batch, rows and keys. window: number of keys on either side,
+    including the row's own. documents: the result of traced_documents()."""
     batch, rows, keys = shape
     if documents is not None:
         kept = _written(padding, rows, keys, causal, window)
@@ -61,7 +61,7 @@ def padded_mask(
 def _written(
     padding: torch.Tensor | None, rows: int, keys: int, causal: bool, window: int | None
 ) -> torch.Tensor:
-    """In torch operators, which can be traced."""
+    """The mask without documents, by operators that torch can trace."""
     places = torch.arange(keys, device=None if padding is None else padding.device)
     distance = places - places[keys - rows :, None]
     kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
@@ -70,7 +70,8 @@ def _written(
 
 
 def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> bool:
-    """Whether a layer's position_ids may define documents, because there is no cu_seq_lens."""
+    """Whether a layer's position_ids may define documents: one sequence, as many keys as rows, and
+    no cu_seq_lens."""
     positions, rows = others.get("position_ids"), query.shape[2]
     return (
         others.get("cu_seq_lens_q") is None
@@ -83,7 +84,7 @@ def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Ten
 
 
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
-    """A layer's arguments, with cu_seq_lens if its position_ids restart."""
+    """The layer's arguments. Adds cu_seq_lens if the position_ids restart."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or is_traced(positions):
         return others
@@ -97,7 +98,8 @@ def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) 
 def traced_documents(
     others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """Each row's document by traced position_ids; the number of documents is still unknown."""
+    """Each row's document from traced position_ids; all 0 if there is only one. None if the
+    position_ids are not traced, or cannot define documents."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or not is_traced(positions):
         return None

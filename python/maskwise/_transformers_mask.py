@@ -1,4 +1,4 @@
-"""Masks of transformers as rules: reads its mask functions once per forward pass."""
+"""Converts transformers' mask functions to rules, once per forward pass."""
 
 # mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -21,11 +21,11 @@ from maskwise.torch import is_small
 
 
 class LazyMask(torch.Tensor):
-    """A boolean (batch, 1, rows, keys) whose elements are written at their first read."""
+    """A boolean mask (batch, 1, rows, keys). Its elements are computed when they are first read."""
 
     rules: Mask
     written: torch.Tensor | None
-    is_lent: bool  # other code has views of the elements, or has written to them
+    is_lent: bool  # other code may have written to the elements, perhaps through a view
 
     @staticmethod
     def __new__(
@@ -46,7 +46,7 @@ class LazyMask(torch.Tensor):
         return self.written
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
-        """For masks that come from outside the model: torch.compile traces their elements."""
+        """torch.compile calls this for a mask from outside the model, and traces its elements."""
         self.dense()
         return ["written"], None
 
@@ -97,12 +97,12 @@ class _Place:
     def __init__(
         self, q_offset: int, kv_offset: int, rows: int, keys: int, is_traced: bool = False
     ) -> None:
-        self.is_traced = is_traced  # elements and the offset are not known
-        self.document_ids: torch.Tensor | None = None  # while tracing
+        self.is_traced = is_traced  # elements of tensors and the offset are unknown
+        self.document_ids: torch.Tensor | None = None  # set only if is_traced
         self.is_remapped = False  # positions count within documents
         self.offset, self.first_key = q_offset - kv_offset, kv_offset
         self.rows, self.keys = rows, keys
-        self.starts: tuple[int, ...] = ()  # first unpadded key
+        self.starts: tuple[int, ...] = ()  # first unpadded key of each sequence
 
     def rules(self, **arguments: Any) -> Mask:
         return Mask._from_rules(offsets=(self.offset,), **arguments)
@@ -115,7 +115,7 @@ def variables(function: Any) -> dict[str, Any]:
 
 
 def _rules_of(function: Any, place: _Place) -> Mask:
-    """Arguments of a mask function of transformers.masking_utils."""
+    """The rules of a mask function of transformers.masking_utils."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
@@ -165,7 +165,9 @@ def _documents(ids: torch.Tensor, place: _Place) -> Mask:
 
 
 def _remapped(function: Any, place: _Place) -> Mask:
-    """Within a document, positions rise by one, so distances are those of rows and keys."""
+    """The rules of a function of positions within documents. Within a document, the distance of two
+    positions equals the distance of the row and the key, so causal and window rules are the same.
+    """
     place.is_remapped = True
     rules = _rules_of(function, place)
     if rules._rules.chunks is not None or place.offset != 0:
@@ -179,12 +181,12 @@ class GraphRules(NamedTuple):
     is_causal: bool
     window: list[int] | None = None
     key_mask: torch.Tensor | None = None  # boolean (batch, keys)
-    offset: torch.Tensor | None = None  # offset of the rows among the keys; None for 0
+    offset: torch.Tensor | None = None  # number of keys before the first row's own; None: 0
     document_ids: torch.Tensor | None = None  # (batch, length)
 
     def beside_array(self) -> GraphRules:
-        """The operator does not accept is_causal with an array, so a window up to the row
-        expresses it.
+        """Replaces is_causal by a window up to the row, because the operator does not accept
+        is_causal with an array.
         """
         if not self.is_causal:
             return self
@@ -208,8 +210,8 @@ def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: in
 def _with_rules(
     mask: torch.Tensor | None, function: Any, padding: Any, first_row: Any, first_key: Any
 ) -> torch.Tensor | None:
-    """The mask, with its rules for Maskwise's layers. If all layers use the rules, the compiler
-    drops the mask."""
+    """Attaches the rules, if they can be read, to the mask for Maskwise's layers. If all layers use
+    the rules, the compiler drops the mask."""
     if mask is None or type(first_key) is not int or not can_read_functions():
         return mask
     try:
@@ -221,7 +223,8 @@ def _with_rules(
 
 
 def can_read_functions() -> bool:
-    """torch.compile reads the variables of a mask function since 2.15; export runs Python."""
+    """Whether a graph is traced and the tracer can read the variables of a mask function:
+    torch.compile since 2.15, and non-strict export, which runs Python."""
     is_dynamo = torch.compiler.is_dynamo_compiling()
     return torch.compiler.is_compiling() and (READS_MASKS or not is_dynamo)
 
@@ -245,9 +248,10 @@ def mask(
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """The mask for all layers of a kind; transformers calls it once per forward pass.
+    """The mask for all layers of a kind. transformers calls mask() once per kind and forward pass.
 
-    Before 5.3, it passes `cache_position`, the rows' positions, instead of q_length and q_offset.
+    transformers before 5.3 passes `cache_position`, the rows' positions, instead of q_length and
+    q_offset.
     """
     arguments = {
         "batch_size": batch_size,
@@ -266,7 +270,8 @@ def mask(
     facts = others.get("config"), others.get("dtype", torch.float32)
     is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
     first_row = q_offset if positions is None else positions[0]
-    if is_torchs or _is_small(batch_size * rows, kv_length, *facts):  # tracing before sizes
+    # is_torchs first: reading a traced size would add a guard.
+    if is_torchs or _is_small(batch_size * rows, kv_length, *facts):
         written = masking_utils.sdpa_mask(**arguments)
         return _with_rules(written, mask_function, attention_mask, first_row, kv_offset)
     first_row = int(first_row)
@@ -283,6 +288,7 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """An estimate of attention()'s bound on small calls, before there are queries."""
+    """Whether attention() will probably find the call too small. There is no query yet, so the
+    config's hidden_size, or else 1024, stands for heads * depth."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

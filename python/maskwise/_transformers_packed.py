@@ -15,13 +15,13 @@ from maskwise import Mask
 
 @dataclass(frozen=True)
 class Packed:
-    """Documents that end at `rows` and `keys`. `causal` and `window` count within a document, whose
-    last row is aligned with its last key."""
+    """Documents with the cu_seqlens `rows` and `keys`. `causal` and `window` count within a
+    document and align its last row with its last key."""
 
     rows: torch.Tensor
     keys: torch.Tensor
     causal: bool
-    window: int | None = None  # keys on each side, the row's own included
+    window: int | None = None  # number of keys on either side, including the row's own
 
     def rules(self) -> Mask:
         mask = Mask.packed(self.rows, self.keys)
@@ -30,7 +30,7 @@ class Packed:
         return mask if side is None else mask & Mask.window(side, side)
 
     def dense(self, rows: int, keys: int) -> torch.Tensor:
-        """The mask in torch operators, which can be traced: (rows, keys)."""
+        """The mask (rows, keys), by operators that torch can trace."""
         document, row = _places(self.rows, rows)
         document_of_key, key = _places(self.keys, keys)
         ahead = self.keys.diff() - self.rows.diff()
@@ -51,7 +51,8 @@ class Packed:
 
 
 def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each place's document and its index in the document. Past the last document: their number."""
+    """The document of each place, and the place's index in the document. Past the end of the last
+    document, the document is the number of documents."""
     places = torch.arange(length, device=ends.device)
     document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
     return document, places - ends[document]
@@ -60,13 +61,13 @@ def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor
 def packed_of(
     others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
 ) -> Packed | None:
-    """Documents from a layer's arguments cu_seq_lens_q and cu_seq_lens_k."""
+    """Documents from a layer's arguments cu_seq_lens_q and cu_seq_lens_k; None without them."""
     ends = others.get("cu_seq_lens_q")
     if ends is None:
         return None
     if query.shape[0] != 1:
         raise ValueError(
-            f"cu_seq_lens_q packs documents into one sequence, these are {query.shape[0]} sequences"
+            f"cu_seq_lens_q is for documents packed into one sequence, query has {query.shape[0]}"
         )
     keys = others.get("cu_seq_lens_k")
     return Packed(ends, ends if keys is None else keys, causal, window)
@@ -75,7 +76,8 @@ def packed_of(
 def rules_and_array(
     packed: Packed, mask: torch.Tensor | None, rules: Mask | None
 ) -> tuple[Mask, torch.Tensor | None]:
-    """`rules` are the rules of `mask`. If rules cannot express both, one part becomes an array."""
+    """Combines the documents with a mask and its `rules`. If rules cannot express the
+    combination, also returns the mask, as an array."""
     packed_rules = packed.rules()
     if rules is None or mask is None:
         return packed_rules, mask

@@ -1,5 +1,5 @@
-"""Models that support "maskwise" and "maskwise_flash": those for which transformers allows "sdpa"
-and "flash_attention_2"."""
+"""Checks that a model supports "maskwise" or "maskwise_flash": transformers must allow "sdpa" or
+"flash_attention_2" for the model. Adds continuous batching."""
 
 # mypy may check the package without torch and transformers.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
@@ -18,15 +18,15 @@ from transformers.utils import logging
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
-# Attributes that transformers checks before a model gets flash attention: since 5.0, and earlier.
+# transformers' methods that check a model for flash attention: first since 5.0, then before.
 FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
 
 log = logging.get_logger(__name__)
 
 
 def _require_flash(model: Any) -> None:
-    """Calls transformers' check only if the check refuses the model, because it also requires
-    flash_attn."""
+    """Raises transformers' error if the model does not support flash attention. Else skips
+    transformers' check, which requires the package flash_attn."""
     if model._supports_flash_attn or getattr(model, "_supports_flash_attn_2", False):
         return
     new, old = (getattr(model, name, None) for name in FLASH_CHECKS)
@@ -37,29 +37,30 @@ def _require_flash(model: Any) -> None:
 
 
 def _require_no_table(model: Any, name: str) -> None:
-    """Some models look up their attention in a table by transformers' names."""
+    """Raises ValueError if the model's module has a table of attention classes without `name`."""
     for table in vars(sys.modules[type(model).__module__]).values():
         is_table = isinstance(table, dict) and "eager" in table and name not in table
         if is_table and all(map(callable, table.values())):
             raise ValueError(
                 f"{type(model).__name__} has attention of its own for {', '.join(table)} and takes "
-                f'no attn_implementation="{name}"; maskwise.torch.install() is for its "sdpa"'
+                f'no attn_implementation="{name}"; maskwise.torch.install() accelerates its "sdpa"'
             )
 
 
 def _require_support(model: Any, name: str, is_built: bool) -> None:
-    """Raises transformers' ValueError if the model would lose its mask."""
+    """Raises ValueError if the model would lose its mask."""
     if name == FLASH_NAME:
         _require_flash(model)
     elif not (model._supports_flex_attn and model._supports_attention_backend):
-        # Models that support both and lack "sdpa" need soft caps or sinks, which SDPA lacks.
+        # A model that supports flex attention and attention backends, but not "sdpa", needs soft
+        # caps or sinks, which SDPA lacks.
         model._sdpa_can_dispatch(True)
     if not is_built:
         _require_no_table(model, name)
 
 
 def check_models() -> None:
-    """Adds checks to the methods that models call when they are built and when they change."""
+    """Adds checks to the methods by which a model sets its attention."""
     if not hasattr(PreTrainedModel, "_sdpa_can_dispatch"):
         log.warning(f"maskwise: transformers {VERSION} does not say which models have no SDPA")
         return
@@ -86,7 +87,7 @@ def _with_check(correct: Any) -> Any:
 
 
 def _without_download(adjust: Any) -> Any:
-    """transformers looks up every name that contains "flash" among packages and downloads."""
+    """Skips transformers' lookup of names that contain "flash" among packages and downloads."""
 
     def check_and_adjust(
         self: Any,
@@ -103,7 +104,7 @@ def _without_download(adjust: Any) -> Any:
 
 
 def _with_error(assign: Any) -> Any:
-    """Raises an error where transformers only warns that a model keeps its present attention."""
+    """Raises an error if transformers would only warn that a model's attention is unchanged."""
 
     def set_implementation(
         self: Any, attn_implementation: Any, *others: Any, **options: Any
@@ -118,10 +119,10 @@ def _with_error(assign: Any) -> Any:
 
 
 def serve_paged_caches() -> None:
-    """Continuous batching calls flash_attn's functions with its caches. This patch makes it call
-    Maskwise's.
+    """Makes continuous batching call Maskwise's functions instead of flash_attn's.
 
-    transformers has no public hook for functions that are neither in a package nor from a hub.
+    Patches transformers, which has no public hook for functions that are not from a package or a
+    hub.
     """
     load = getattr(flash_utils, "_lazy_imports", None)
     helpers = [getattr(flash_utils, name, None) for name in ("_pad_input", "_unpad_input")]

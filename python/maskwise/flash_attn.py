@@ -3,12 +3,12 @@
     from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 Operands are torch tensors (batch, rows, heads, depth), or (rows, heads, depth) if sequences are
-packed; keys and values may have fewer heads. The last row is aligned with the last key, also for
-`window_size` (left, right), where -1 is no bound. `s_aux` is a sink per head. float32 is supported,
-too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout raises
+packed. Keys and values may have fewer heads. `causal` and `window_size` align the last row with the
+last key. `window_size` is (left, right); -1 is no bound. `s_aux` is a sink per head. float32 is
+supported, too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout raises
 NotImplementedError.
 
-    maskwise.flash_attn.install()    # import flash_attn works; until uninstall()
+    maskwise.flash_attn.install()    # until uninstall(), programs can import flash_attn
 """
 
 # mypy may check the package without torch.
@@ -57,8 +57,8 @@ def _rules(causal: bool, window_size: tuple[int, int], slopes: Any, **position: 
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
-    """Attention of (batch, rows, heads, depth). With `is_empty`, also returns the logarithms
-    of the rows' sums, (batch, heads, rows)."""
+    """Attention of (batch, rows, heads, depth). If `is_empty` is not None, also returns the
+    logarithms of the rows' sums, (batch, heads, rows)."""
     q, k, v = (one.transpose(1, 2) for one in call[:3])
     call = checked(call.changed(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
@@ -81,15 +81,15 @@ def _detached(value: Any) -> Any:
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
-    """Sets -infinity for rows without keys, so that parts can be merged; Maskwise returns 0. With a
-    sink, the row's sum includes the sink."""
+    """Replaces Maskwise's 0 by -infinity for rows without keys, so that a caller can merge parts.
+    With a sink, no row's sum is empty."""
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
 
 def _empty_rows(
     positions: torch.Tensor, keys: Any, causal: bool, window: tuple[int, int], first: Any = 0
 ) -> torch.Tensor:
-    """The rows that keep none of the keys [first, keys) of their sequence."""
+    """Whether a row, by its position, keeps none of the keys [first, keys) of its sequence."""
     left, right = window
     lowest = _integers(first).clamp(min=0)
     highest = _integers(keys) - 1
@@ -148,7 +148,7 @@ def flash_attn_varlen_func(
     s_aux: torch.Tensor | None = None,
 ) -> Any:
     """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
-    heads, depth), and cu_seqlens_k counts the keys in them.
+    heads, depth), and cu_seqlens_k counts each sequence's keys in its blocks.
     """
     _refuse_dropout("flash_attn_varlen_func", dropout_p)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
@@ -177,7 +177,7 @@ def flash_attn_varlen_func(
 
 
 def _shared(slopes: torch.Tensor) -> torch.Tensor:
-    """Slopes per head of packed sequences, which are one sequence of documents."""
+    """Slopes per head. Packed sequences are documents of one sequence, so they share slopes."""
     if slopes.ndim == 2 and (slopes != slopes[:1]).any():
         raise NotImplementedError("maskwise's flash_attn_varlen_func has no slopes per sequence")
     return slopes[0] if slopes.ndim == 2 else slopes
@@ -186,7 +186,7 @@ def _shared(slopes: torch.Tensor) -> torch.Tensor:
 def _empty_packed_rows(
     count: int, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, window: tuple[int, int]
 ) -> torch.Tensor:
-    """Rows after the last sequence are empty, too."""
+    """_empty_rows() for packed sequences. Rows after the last sequence are empty, too."""
     rows, keys = (_integers(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
     first = _integers(cu_seqlens_q).long()[:-1]
     positions = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
@@ -211,7 +211,7 @@ def _places(
 
 @contextmanager
 def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
-    """Writes new keys and values to their places. If the call raises, restores the old contents."""
+    """Writes new keys and values to their places. Restores the old contents if the body raises."""
     before = [(cache, places, cache.detach()[places]) for cache, places, _ in caches]
     try:
         for cache, places, new in caches:
@@ -225,7 +225,7 @@ def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
 
 
 def _require_new(q: torch.Tensor, caches: tuple[Any, Any], new: tuple[Any, Any]) -> int:
-    """The number of appended keys."""
+    """Checks the new keys and values. Returns the number of new keys per sequence."""
     if new[0] is None and new[1] is None:
         return 0
     if new[0] is None or new[1] is None:
@@ -270,15 +270,16 @@ def flash_attn_with_kvcache(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """Attention of new rows and a cache, (batch, keys, heads, depth) or in blocks by a block table.
+    """Attention of new rows and a cache. The cache is (batch, keys, heads, depth), or (blocks,
+    block size, heads, depth) with a block table.
 
-    First writes k and v, the new keys and values, into the cache after each sequence's
-    cache_seqlens. rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k before:
-    row i at position cache_seqlens + i, but without causal and window all of q at cache_seqlens.
+    First writes the new keys k and values v into the cache after each sequence's cache_seqlens.
+    rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k before that: row i at
+    position cache_seqlens + i, or without causal and window all rows of q at cache_seqlens.
     """
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
-        raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected as many keys")
+        raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected equally many keys")
     whole = k_cache.shape[1] * (1 if block_table is None else block_table.shape[1])
     held = _held(whole if cache_seqlens is None else cache_seqlens, q.shape[0])
     count = _require_new(q, (k_cache, v_cache), (k, v))
@@ -323,7 +324,7 @@ def _attend_lengths(
     slopes: torch.Tensor | None,
     with_sums: bool,
 ) -> Any:
-    """The mask for keys padded on the right."""
+    """Attention of sequences whose keys are padded on the right."""
     rows = call.query.shape[1]
     offsets = lengths - rows
     rules = _rules(causal, window, slopes, offsets=tuple(offsets.tolist()))
@@ -339,8 +340,8 @@ def _attend_lengths(
 
 
 def install() -> bool:
-    """Installs a package named flash_attn, with bert_padding and flash_attn_interface, unless one
-    is installed or torch has a GPU. Returns whether the package is installed."""
+    """Installs a package named flash_attn, with bert_padding and flash_attn_interface. Does nothing
+    if one is installed or torch has a GPU. Returns whether Maskwise's package is installed."""
     from maskwise import _flash_attn_package
 
     return _flash_attn_package.install()

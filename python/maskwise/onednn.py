@@ -1,8 +1,8 @@
-"""Select and attention of programs that use oneDNN's Graph API, by a plugin in front of oneDNN.
+"""The plugin that runs Select and attention of programs that use oneDNN's Graph API.
 
     LD_PRELOAD=$(python -c "import maskwise.onednn as o; print(o.library())") program
 
-It reaches programs that load oneDNN as a shared library, not those that link it statically.
+The plugin has no effect on programs that link oneDNN statically.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ def library() -> str:
     Raises
     ------
     FileNotFoundError
-        The package was built without it.
+        The package was built without the plugin.
     """
     return maskwise._library("libmaskwise_onednn.so", "plugin")

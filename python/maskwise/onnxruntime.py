@@ -4,7 +4,8 @@
     session = maskwise.onnxruntime.session("model.onnx")    # an onnxruntime.InferenceSession
 
 `register` is for sessions that you create yourself, `library` for other languages.
-`python -m maskwise.onnxruntime model.onnx` lists the nodes that Maskwise would run, and the gain.
+`python -m maskwise.onnxruntime model.onnx` lists the nodes that Maskwise runs, and measures the
+gain.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import maskwise
 from maskwise import _arguments
 
 PROVIDER = "MaskwiseExecutionProvider"
-_CHOSEN = "maskwise.chosen"  # in the entries of options that have the provider already
+_CHOSEN = "maskwise.chosen"  # entry of session options to which the provider was added
 
 
 @runtime_checkable
 class ModelProto(Protocol):
-    """The method of onnx.ModelProto that is used."""
+    """The part of onnx.ModelProto that Maskwise uses."""
 
     def SerializeToString(self) -> bytes: ...
 
@@ -40,18 +41,19 @@ def library() -> str:
     Raises
     ------
     FileNotFoundError
-        The package was built without it.
+        The package was built without the provider.
     """
     return maskwise._library("libmaskwise_onnxruntime.so", "provider of ONNX Runtime")
 
 
 def devices() -> list[Any]:
-    """The registered provider's devices for `SessionOptions.add_provider_for_devices`, or none.
+    """The provider's devices for `SessionOptions.add_provider_for_devices`; empty if the provider
+    is not registered.
 
     Raises
     ------
     RuntimeError
-        An ONNX Runtime older than 1.24.
+        ONNX Runtime is older than 1.24.
     """
     if tuple(map(int, ort.__version__.split(".")[:2])) < (1, 24):
         raise RuntimeError(f"Maskwise needs ONNX Runtime 1.24 or newer, this is {ort.__version__}")
@@ -59,12 +61,12 @@ def devices() -> list[Any]:
 
 
 def register() -> list[Any]:
-    """Makes the provider known to ONNX Runtime, once, and returns its devices.
+    """Registers the provider with ONNX Runtime at the first call. Returns its devices.
 
     Raises
     ------
     RuntimeError
-        An ONNX Runtime older than 1.24.
+        ONNX Runtime is older than 1.24.
     """
     if not devices():
         ort.register_execution_provider_library(PROVIDER, library())
@@ -78,18 +80,19 @@ def session(
     enable: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """An `onnxruntime.InferenceSession` that runs Maskwise's nodes, and the others on the CPU
-    provider.
+    """Creates an `onnxruntime.InferenceSession`. Maskwise runs the nodes that it claims, the CPU
+    provider runs other nodes.
 
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
     sess_options : onnxruntime.SessionOptions, optional
-        The provider is added after its others. The entry "maskwise.verbose" = "1" prints a line per
-        Where, Softmax and attention operator on standard error.
+        session() adds Maskwise's provider to these options, after the providers in the options.
+        The entry "maskwise.verbose" = "1" prints a line per Where, Softmax and attention operator
+        on standard error.
     enable : bool, optional
-        False leaves every operator to ONNX Runtime, like the entry "maskwise.enable" = "0". Without
-        it, the entry of sess_options applies.
+        False leaves every operator to ONNX Runtime, like the entry "maskwise.enable" = "0". With
+        None, the entry of sess_options applies.
     **kwargs
         Passed on to InferenceSession.
 
@@ -100,17 +103,16 @@ def session(
     FileNotFoundError, IsADirectoryError
         The path is missing or a directory.
     ValueError
-        Bytes or a file that are not an ONNX model; the keywords providers, provider_options or
-        enable_fallback.
+        model is not an ONNX model, or a keyword is providers, provider_options or enable_fallback.
     RuntimeError
-        An ONNX Runtime older than 1.24; and errors of InferenceSession.
+        ONNX Runtime is older than 1.24, or InferenceSession fails.
     """
     for name in ("providers", "provider_options", "enable_fallback"):
         if (value := kwargs.pop(name, None)) is not None and (
             not isinstance(value, (list, tuple, int)) or value
         ):
             raise ValueError(
-                f"{name}: Maskwise comes first, then the CPU, given {_arguments.shown(value)}"
+                f"{name} is {_arguments.shown(value)}, expected none: session() sets it"
             )
     content = _content_of(model)
     if sess_options is not None:
@@ -122,14 +124,14 @@ def session(
         _arguments.instance("enable", enable, bool, "a bool")
         options.add_session_config_entry("maskwise.enable", "1" if enable else "0")
     try:
-        # Else ONNX Runtime would print an error and continue without Maskwise.
+        # With its fallback, ONNX Runtime would print an error and continue without Maskwise.
         return ort.InferenceSession(content, options, enable_fallback=0, **kwargs)
-    except Exception as failure:  # ONNX Runtime's classes are private
+    except Exception as failure:  # ONNX Runtime's error classes are private
         if "protobuf" not in str(failure).lower():
             raise
         value = f"{len(content)} bytes" if isinstance(content, bytes) else content
         reason = str(failure).rpartition(":")[2].strip()
-        raise ValueError(f"model is {value}, no ONNX model: {reason}") from None
+        raise ValueError(f"model is {value}, not an ONNX model: {reason}") from None
 
 
 def _content_of(model: Any) -> str | bytes:
@@ -157,7 +159,7 @@ def _choose(options: Any) -> None:
     if not _entry(options, _CHOSEN):
         options.add_provider_for_devices(devices[:1], {})
         options.add_session_config_entry(_CHOSEN, "1")
-    # The size of a thread pool that sessions share is unknown.
+    # 0: the size of a thread pool that sessions share is unknown.
     threads = str(options.intra_op_num_threads if options.use_per_session_threads else 0)
     if _entry(options, "maskwise.threads") != threads:
         options.add_session_config_entry("maskwise.threads", threads)

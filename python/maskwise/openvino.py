@@ -1,10 +1,10 @@
-"""Attention and Select of OpenVINO models by Maskwise, on the CPU.
+"""Runs attention and Select of OpenVINO models by Maskwise, on the CPU.
 
     import maskwise.openvino
     compiled = core.compile_model(maskwise.openvino.accelerate(model), "CPU")
 
-`accelerate` returns a copy, and `taken` lists the operations of it that Maskwise runs.
-`python -m maskwise.openvino model.onnx` lists them, and the gain.
+`accelerate` returns a copy of the model. `taken` lists the copy's operations that Maskwise runs.
+`python -m maskwise.openvino model.onnx` lists the operations, and measures the gain.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from maskwise import _arguments
 
 
 def library() -> str:
-    """Path of the extension: a core with it reads and imports files of accelerated models.
-
-    `core.add_extension` takes it.
+    """Path of the extension, for `core.add_extension`. A core needs the extension to read or import
+    files of accelerated models.
 
     Raises
     ------
@@ -47,24 +46,25 @@ def accelerate(
     zero_masked_rows: bool = False,
     precision: str | ov.Type | None = None,
 ) -> ov.Model:
-    """Returns a copy of a model in which Maskwise runs attention and Selects, where that is faster.
+    """Returns a copy of a model. Maskwise runs the copy's attention, masked Softmax and Selects if
+    that is faster.
 
     Parameters
     ----------
     model : openvino.Model
-        Is not changed. Save this one, because a file of the copy needs `core.add_extension`.
+        Is not changed. Save the original, because a file of the copy needs `core.add_extension`.
     force : bool
-        Takes every attention, Softmax of masked scores and Select that Maskwise can run, even if
-        OpenVINO's are faster.
+        Replaces every attention, Softmax of masked scores and Select that Maskwise can run, even if
+        OpenVINO is faster.
     zero_masked_rows : bool
-        Makes rows without an unmasked key zeros, as in PyTorch; in OpenVINO they are NaN. Takes
-        every attention and Softmax that Maskwise can run.
+        Fully masked rows become 0, as in PyTorch. In OpenVINO such rows are NaN. Replaces every
+        attention and Softmax that Maskwise can run.
     precision : "f32", "bf16", openvino.Type or None
-        The precision of the compiled model, which its operations cannot read: the
-        INFERENCE_PRECISION_HINT of `core.compile_model`, or OpenVINO's default,
-        `core.get_property("CPU", "INFERENCE_PRECISION_HINT")`. With "bf16", attention of f32 is
-        computed in bf16. With None, it is computed in the types of the model; on CPUs with
-        AVX512_BF16, where OpenVINO's default is bf16, only causal attention of f32 is taken.
+        The INFERENCE_PRECISION_HINT that you pass to `core.compile_model`, because operations
+        cannot read the hint. OpenVINO's default is `core.get_property("CPU",
+        "INFERENCE_PRECISION_HINT")`. With "bf16", attention of f32 is computed in bf16. With None,
+        attention is computed in the model's type. On CPUs with AVX512_BF16, None replaces only
+        causal f32 attention, because OpenVINO's default on these CPUs is bf16.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def accelerate(
         The model is not an openvino.Model but, for example, a path or a compiled model; an option
         has the wrong type.
     ValueError
-        A precision that is none of these.
+        The precision has another value.
     """
     options = {
         "force": _arguments.flag("force", force),
@@ -113,10 +113,9 @@ def _precision(value: Any) -> str:
 
 
 def taken(model: ov.Model) -> list[str]:
-    """Names of the operations of an accelerated model that Maskwise runs, including those in
-    bodies.
+    """Names of the operations that Maskwise runs in an accelerated model, including its bodies.
 
-    An operation that replaces several nodes has the name of the last one.
+    An operation that replaces several nodes has the name of the last node.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def _model(model: Any) -> Any:
 
 
 def _nodes(model: ov.Model) -> Iterator[ov.Node]:
-    """The nodes of a model, including those in bodies."""
+    """The nodes of a model, including the nodes in bodies."""
     for node in model.get_ordered_ops():
         yield node
         kind = node.get_type_name()

@@ -1,18 +1,19 @@
-"""torch's attention, where and masked_fill on CPUs by Maskwise, for every caller in the process.
+"""Runs torch's attention, where and masked_fill on CPUs by Maskwise, for the whole process.
 
     import maskwise.torch
 
     maskwise.torch.install()         # scaled_dot_product_attention, where, masked_fill
-    maskwise.torch.uninstall()       # as it was
+    maskwise.torch.uninstall()       # restores torch
     with maskwise.torch.installed():
         ...
 
     torch.ops.maskwise.attention(query, key, value, attn_mask, ...)    # as an operator
 
-install() takes calls of float32, bfloat16 and float16 without dropout, large enough to gain, also
-with gradients, and gives torch.nn.attention.varlen.varlen_attn a CPU kernel. It takes where and
-masked_fill of every type but boolean from 4096 elements. All others stay torch's, as do compiled
-models. `python -m maskwise run program.py` installs for a program.
+After install(), Maskwise runs attention of float32, bfloat16 and float16 without dropout, if the
+call is large enough to gain, also with gradients. torch.nn.attention.varlen.varlen_attn gets a CPU
+kernel. Maskwise runs where and masked_fill from 4096 elements, except for booleans and a few other
+types and layouts. torch runs all other calls, and compiled models.
+`python -m maskwise run program.py` installs for a program.
 """
 
 # mypy may check the package without torch.
@@ -25,7 +26,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import torch
@@ -47,19 +48,19 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "installed", "uninstall"]
 
-# Elements of q times keys. Below, torch is as fast in float32; in 16 bits, below half of it.
+# If q's elements times the keys are below this, torch is as fast in float32. Half in 16 bits.
 LEAST_PRODUCTS = 2**19
-TIMES_WITH_GRADIENTS = 4  # factor with gradients, because Python runs for each call
+TIMES_WITH_GRADIENTS = 4  # factor of the bound with gradients, because Python runs for each call
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
 _libraries: list[torch.library.Library] = []  # handles of one install()
-_contexts: list[bool] = []  # of installed(): whether it was installed before the first
+_contexts: list[bool] = []  # per open installed(): whether install() ran before the first context
 
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool = False) -> bool:
-    """Whether torch is as fast. torch's bits depend on the batch, so they are no alternative if
-    deterministic algorithms are required."""
+    """Whether torch is about as fast. False with deterministic algorithms, because the bits of
+    torch's rows depend on the batch."""
     if torch.are_deterministic_algorithms_enabled():
         return False
     least = LEAST_PRODUCTS * (TIMES_WITH_GRADIENTS if has_gradients else 1)
@@ -67,7 +68,7 @@ def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool
 
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
-    """Whether Maskwise supports the call. Calls that torch refuses are left to torch."""
+    """Whether Maskwise supports the shapes and types."""
     return (
         q.ndim == k.ndim == v.ndim == 4
         and q.dtype == k.dtype == v.dtype
@@ -136,8 +137,9 @@ def _scaled_dot_product_attention(
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
-    """Layout of torch's result: contiguous from its plain operators, like query from its fused
-    kernel, which puts repeated dimensions elsewhere than Maskwise.
+    """The result in the layout that torch's result would have: contiguous for plain operators,
+    like query's for the fused kernel. Maskwise's layout differs from the fused kernel's only if
+    query has repeated dimensions.
     """
     if is_plain:
         return result.contiguous()
@@ -161,10 +163,10 @@ def _flash_attention_forward(
     window_size_right: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """The kernel that varlen_attn calls."""
+    """The CPU kernel that varlen_attn calls."""
     others |= {"cum_seq_q": cum_seq_q is None or None, "dropout_p": dropout_p or None}
-    if asked := sorted(name for name, value in others.items() if value is not None):
-        raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(asked)}")
+    if unsupported := sorted(name for name, value in others.items() if value is not None):
+        raise NotImplementedError(f"varlen_attn on CPU by maskwise has no {', '.join(unsupported)}")
     sides = (window_size_left, window_size_right)
     left, right = (-1 if side is None else int(side) for side in sides)
     out, sums = packed_attention(
@@ -183,14 +185,15 @@ def _flash_attention_forward(
 
 
 def _selects() -> tuple[torch.Tensor, ...]:
-    """Results of the kernels, with enough elements for Maskwise."""
+    """Results of where and masked_fill, with enough elements for Maskwise."""
     one = torch.arange(8192.0, device="cpu").view(64, 128)
     mask = one.view(128, 64).T[:, :1] > 4000
     return torch.where(mask, one, -one), one.masked_fill(mask, 2.5)
 
 
 def _install_selects() -> None:
-    """Calls each kernel, because torch chooses kernels at their first call. Maskwise reads private
+    """Replaces the kernels of where and masked_fill, or warns if that fails. torch chooses a
+    kernel at its first call, so where and masked_fill are called before. Maskwise reads private
     data of torch, so the results are compared with torch's."""
     with _disable_current_modes(), torch.inference_mode():
         wanted = _selects()
@@ -200,12 +203,13 @@ def _install_selects() -> None:
         _core.uninstall_torch_selects()
         version = torch.__version__
         warnings.warn(
-            f"maskwise cannot take where and masked_fill of torch {version}", stacklevel=3
+            f"maskwise cannot replace where and masked_fill of torch {version}", stacklevel=3
         )
 
 
 def install() -> None:
-    """Repeated calls have no effect. Other threads may compute meanwhile."""
+    """Installs Maskwise's kernels. Repeated calls have no effect. Other threads may compute
+    meanwhile."""
     with _lock:
         if _libraries:
             return
@@ -219,7 +223,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Restores torch. Without install() it does nothing."""
+    """Restores torch. Has no effect without install()."""
     with _lock:
         _core.uninstall_torch_selects()
         while _libraries:
@@ -229,7 +233,8 @@ def uninstall() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """install(), and uninstall() at the end of the last such context, unless installed before."""
+    """Runs install(). The end of the last open context runs uninstall(), unless install() ran
+    before the first context."""
     with _lock:
         _contexts.append(bool(_libraries) if not _contexts else _contexts[0])
     install()

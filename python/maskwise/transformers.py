@@ -1,21 +1,21 @@
-"""Attention of transformers' models by Maskwise, inference and training on CPUs.
+"""Runs attention of transformers' models by Maskwise, for inference and training on CPUs.
 
     import maskwise.transformers
 
     model = AutoModel.from_pretrained(name, attn_implementation="maskwise")
     model.set_attn_implementation("maskwise")           # for a loaded model
 
-The import registers "maskwise" as attention and as mask. Once per forward pass, the library's masks
-(causal, sliding, chunked, padded, packed) become a maskwise.Mask for all layers; others become an
-array. Compiled and exported models contain torch.ops.maskwise.attention with the same rules; an
-exported program needs `import maskwise.torch` where it runs. torch runs dropout, other devices and
-dtypes, models in torch.jit.trace and ONNX, and calls too small to gain, with the same mask.
+The import registers "maskwise" as attention and as mask. Once per forward pass, transformers' masks
+(causal, sliding, chunked, padded, packed) become a maskwise.Mask for all layers. Other masks become
+an array. Compiled and exported models contain torch.ops.maskwise.attention with the same rules. A
+process that runs an exported program must `import maskwise.torch`. torch runs these calls, with the
+same mask: dropout, other devices and dtypes, torch.jit.trace, ONNX, and calls too small to gain.
 
-"maskwise_flash" is for packed batches: because "flash" is in the name, transformers and libraries
-on top of it pass flash_attn's arguments and remove padding.
+"maskwise_flash" is for packed batches. Because "flash" is in the name, transformers and libraries
+that use transformers pass flash_attn's arguments and remove padding.
 
-Models for which transformers does not allow "sdpa" ("maskwise") or "flash_attention_2"
-("maskwise_flash") raise its ValueError, because they would lose their masks.
+"maskwise" needs a model for which transformers allows "sdpa". "maskwise_flash" needs
+"flash_attention_2". Other models raise a ValueError, because they would lose their masks.
 """
 
 # mypy may check the package without torch and transformers.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from maskwise import _torch_version  # noqa: F401  # refuses an older torch before imports that it lacks
+from maskwise import _torch_version  # noqa: F401  # raises if torch is too old for the imports below
 
 # isort: split
 import torch
@@ -35,7 +35,7 @@ from transformers import __version__ as _version
 OLDEST = (4, 56)
 if tuple(map(int, _version.split(".")[:2])) < OLDEST:
     raise ImportError(
-        f"maskwise.transformers takes transformers {'.'.join(map(str, OLDEST))} or newer, "
+        f"maskwise.transformers needs transformers {'.'.join(map(str, OLDEST))} or newer, "
         f"this is {_version}"
     )
 
@@ -86,7 +86,7 @@ class LayerCall(NamedTuple):
         return is_small(self.q.numel(), self.k.shape[2], self.q.dtype, gradients)
 
     def options(self) -> dict[str, Any]:
-        """Arguments under attention's names."""
+        """The options under the names of AttentionCall."""
         sinks = self.others.get("s_aux")
         sinks = None if sinks is None else sinks.reshape(-1).to(self.q.dtype)
         cap = float(self.others.get("softcap") or 0) or None
@@ -102,7 +102,8 @@ def _is_maskwises(call: LayerCall) -> bool:
 
 
 def _is_maskwises_in_graph(call: LayerCall) -> bool:
-    """Reads no unknown sizes, because they would add guards. ONNX does not have the operator."""
+    """Whether the graph gets Maskwise's operator. Reads no unknown sizes, because that would add
+    guards. ONNX does not have the operator."""
     return (
         torch.compiler.is_compiling()
         and not torch.onnx.is_in_onnx_export()
@@ -131,7 +132,8 @@ def attention(
     is_causal: bool | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """(batch, heads, rows, depth) to (batch, rows, heads, columns), for a layer."""
+    """A layer's attention. Operands are (batch, heads, rows, depth), the result is (batch, rows,
+    heads, columns)."""
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = packed_of(others, query, causal and attention_mask is None)
     tensors = (query, key, value)
@@ -152,11 +154,11 @@ def flash_attention(
     sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """attention() with a mask of flash_mask(): rows are the last of their keys."""
+    """Like attention(), but for masks of flash_mask(). Aligns the last row with the last key."""
     if others.get("cache") is not None:  # set in continuous batching
         options = {"is_causal": is_causal, "sliding_window": sliding_window, **others}
         return flash_attention_forward(module, query, key, value, None, dropout, scaling, **options)
-    if query.dtype != value.dtype:  # set by layers with weights in 16 bits
+    if query.dtype != value.dtype:  # layers with 16-bit weights may pass another query type
         query, key = query.to(value.dtype), key.to(value.dtype)
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = None
@@ -214,13 +216,13 @@ def _in_graph(call: LayerCall) -> torch.Tensor:
 
 
 def _with_documents(call: LayerCall, mask: torch.Tensor | None) -> torch.Tensor | None:
-    """Combines the mask, as an array, with the documents."""
+    """Combines the mask, as an array, with the documents, if there are any."""
     rows, keys = call.q.shape[2], call.k.shape[2]
     return mask if call.packed is None else call.packed.joined(mask, rows, keys)
 
 
 def _with_bias(mask: Mask, bias: torch.Tensor) -> Mask:
-    """A bias for the scores. If the mask is an array, the bias includes it."""
+    """Adds a bias for the scores. If the mask is an array, merges it with the bias."""
     array = mask._array
     if array is not None and not torch.is_tensor(array):
         array = as_tensor(array.copy())
@@ -248,18 +250,18 @@ def _mask_of_call(call: LayerCall) -> Mask:
 
 
 def _rules_of_call(call: LayerCall) -> Mask | None:
-    """The mask's rules; None if the mask is an array."""
+    """The mask's rules; None if the layer must use the elements of an array."""
     if isinstance(call.mask, LazyMask):
         shape = (call.q.shape[0], 1, call.q.shape[2], call.k.shape[2])
         return call.mask.unchanged_rules() if call.mask.shape == shape else None
     if call.mask is not None:
         return None
-    # As with SDPA, keys after the rows are unused entries of a static cache.
+    # As with SDPA, row i keeps keys 0 to i. Later keys are unused entries of a static cache.
     return Mask.causal() if call.is_causal and call.q.shape[2] > 1 else Mask()
 
 
 def _by_torch(call: LayerCall) -> torch.Tensor:
-    """Computes the same function as Maskwise, with dropout."""
+    """Computes the call by torch, with dropout."""
     tensors, others = (call.q, call.k, call.v), call.others
     mask = call.mask.dense() if isinstance(call.mask, LazyMask) else call.mask
     mask = _with_documents(call, mask)
@@ -278,9 +280,8 @@ def _by_torch(call: LayerCall) -> torch.Tensor:
 
 
 def register() -> None:
-    """Called by the import. Both registrations are needed: without the mask's, models get no
-    mask.
-    """
+    """Registers both names for attention and for masks, on import. Without the registration for
+    masks, models get no mask."""
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, mask)
     AttentionInterface.register(FLASH_NAME, flash_attention)

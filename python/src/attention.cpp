@@ -82,8 +82,8 @@ tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     return result;
 }
 
-// Columns are adjacent; the other dimensions have query's memory order. So if heads are a
-// transposed slice of wider rows, the result's heads are, too. Broadcast dimensions come first.
+// Columns are adjacent; the other dimensions have query's memory order. Broadcast dimensions come
+// first.
 tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
     const int rank = extents.rank(), missing = rank - query.extents.rank();
     const auto step = [&](int d) {
@@ -113,7 +113,8 @@ attention_desc describe_inputs(const attention_call& call) {
     return desc;
 }
 
-// A tokenizer's mask of shape (batch, keys) would broadcast as (rows, keys), if at all.
+// A hint if the mask's shape is (batch, keys), like a tokenizer's. Two dimensions mean (rows,
+// keys).
 std::string hint_of_padding(const dims& mask, const dims& scores) {
     const int rank = scores.rank();
     if (rank < 3 || mask != dims{scores[0], scores[rank - 1]}) return "";
@@ -195,7 +196,8 @@ attention_plan find_plan(const attention_call& call) {
     return recent.find(key_of(call), [&] { return compile_for(call); });
 }
 
-// Gradients have the operands' types, and their dimensions have the operands' memory order.
+// Gradients of query, key and value have the operands' types and memory order. Gradients of bias
+// and sinks are f32.
 attention_gradients_plan compile_gradients(const gradients_call& gradients) {
     const attention_call& call = gradients.attention;
     attention_gradients_desc desc{describe_inputs(call)};
@@ -239,7 +241,7 @@ nb::object torch_dtype(data_type type) {
     return nb::module_::import_("torch").attr(name);
 }
 
-// Memory of torch's allocator, so that the result can be resized.
+// A tensor in memory that torch allocates, so that a program can resize the tensor.
 allocation allocate_tensor(const attention_call& call, const tensor_desc& desc) {
     nb::list extents, strides;
     const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
@@ -249,7 +251,7 @@ allocation allocate_tensor(const attention_call& call, const tensor_desc& desc) 
     return {tensor, reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()))};
 }
 
-// `desc` has strides.
+// `desc` must have strides.
 allocation allocate(const attention_call& call, const tensor_desc& desc) {
     if (is_on_torch(call)) return allocate_tensor(call, desc);
     const bool is_like_query = desc.type == type_in(call.q);
@@ -261,7 +263,8 @@ allocation allocate(const attention_call& call, const tensor_desc& desc) {
     return {array, data_of(array)};
 }
 
-// The addresses of the inputs of a result with these extents.
+// The inputs' addresses, the maps and the rules. Throws if the rules have slopes of another number
+// of heads than dst.
 attention_operands inputs_of(const attention_call& call, const dims& dst) {
     attention_operands operands{
         .query = data_of(call.q), .key = data_of(call.k), .value = data_of(call.v)};

@@ -11,8 +11,8 @@
 
 namespace maskwise::python {
 
-// The numbers that determine a plan. For few elements, compiling is slow compared to the call, even
-// if the library has the plan cached. So a call first compares the numbers that NumPy stores.
+// The numbers that determine a plan. For few elements, compile() takes longer than the Select, even
+// if the library has cached the plan. So a call first compares the numbers that NumPy stores.
 class call_key {
 public:
     void push(npy_intp value) {
@@ -33,7 +33,7 @@ public:
         }
     }
 
-    // False if the ranks are too high to store.
+    // False if there are more numbers than the key can store.
     bool fits() const { return fits_; }
     bool operator==(const call_key& other) const {
         return hash_ == other.hash_ && count_ == other.count_ &&
@@ -44,7 +44,7 @@ private:
     static constexpr std::size_t most_numbers = 80;
 
     bool fits_ = true;
-    std::size_t count_ = 0, hash_ = 0; // hash_ tells most keys apart without the numbers
+    std::size_t count_ = 0, hash_ = 0; // hash_ distinguishes most keys without the numbers
     std::array<npy_intp, most_numbers> numbers_;
 };
 

@@ -6,8 +6,8 @@
 namespace maskwise::python {
 namespace {
 
-// ml_dtypes registers bfloat16 with NumPy under a new type number. Before that, no such array
-// exists.
+// NumPy's type number of ml_dtypes' bfloat16. -1 before ml_dtypes is imported and registers the
+// type; no array has the type then.
 int bfloat16_number() {
     static std::atomic<int> number = -1;
     if (number >= 0) return number;
@@ -16,7 +16,7 @@ int bfloat16_number() {
         PyErr_Clear();
         return number;
     }
-    // None if the import was forbidden; missing while another thread is importing.
+    // The module is None if a program forbids its import. bfloat16 is missing during the import.
     const nb::object type = nb::getattr(module, "bfloat16", nb::none());
     if (type.is_none()) return number;
     const nb::object dtype = MASKWISE_IMPORTED("numpy", "dtype")(type);

@@ -13,11 +13,11 @@ namespace maskwise::python {
 
 // where(): the result of numpy.where, for a request that is not way::numpy. `out` is none, or
 // receives the result and is returned. Throws nb::python_error (ValueError, TypeError), or
-// maskwise::error if out's layout cannot be written, before it writes. Releases the GIL while
-// elements are moved.
+// maskwise::error if out's layout cannot be written, before it writes. Only a cast of NumPy may
+// fail later. Releases the GIL while elements are moved.
 nb::object run(const request& call, nb::handle out);
 
-// The plan of a request for way::plan. Allocates a result to describe it.
+// The plan of a request for way::plan. Allocates a result to get its layout.
 plan plan_of(const request& call);
 
 // select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by the rules of a dialect: no
@@ -40,8 +40,8 @@ struct attention_call {
     nb::handle q, k, v, mask, sinks, out;
     const shaped_rules* rules = nullptr; // null: no rules
     const mask_maps* maps = nullptr;     // null: mask may have changed since the last call
-    // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. If it
-    // is not none, attention runs on torch's threads, if it finds them.
+    // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. With
+    // the function, attention runs on torch's threads if torch_loop() finds them.
     nb::handle torch_empty;
     nb::object page_table; // int32
     std::optional<double> scale;
@@ -51,8 +51,8 @@ struct attention_call {
     bool deterministic = false;
 };
 
-// Returns (out or a new array, statistics or none). Throws nb::python_error (TypeError, ValueError)
-// and maskwise::error before it writes. Releases the GIL while it computes.
+// Returns a pair: out or a new array, and statistics or none. Throws nb::python_error (TypeError,
+// ValueError) and maskwise::error before it writes. Releases the GIL while it computes.
 nb::tuple attention(const attention_call& call);
 
 // A call, its result and statistics, and the gradient of a function of the result.
@@ -62,20 +62,21 @@ struct gradients_call {
     bool wants_mask = false, wants_sinks = false;
 };
 
-// Returns the gradients by query, key and value, in their types and broadcast as the result; then
-// by mask and sinks in float32, or none. Throws as attention().
+// Returns the gradients of query, key and value, in their types, with the result's leading
+// dimensions. Then the gradients of mask and sinks in float32; none if not wanted. Throws as
+// attention().
 nb::tuple attention_gradients(const gradients_call& call);
 
 // Returns the tile counts of a call (all, full, mixed, deferred, skipped) and the text of its plan.
 nb::tuple explain_attention(const attention_call& call);
 
-// Adds the classes Rules and Maps, which Python's Mask consists of.
+// Adds the classes Rules and Maps, the native parts of Python's Mask.
 void add_mask(nb::module_& module);
 
-// A read-only NumPy array over the memory of an object with __dlpack__, which it keeps alive.
-// bfloat16 becomes bfloat16_bits(). Throws nb::python_error: BufferError if the memory is not on
-// the CPU, TypeError for types that NumPy does not have, and the library's own errors (torch:
-// BufferError for a tensor that requires a gradient).
+// A read-only NumPy array over the memory of an object with __dlpack__. The array keeps the memory
+// alive. bfloat16 becomes bfloat16_bits(). Throws nb::python_error: BufferError if the memory is
+// not on the CPU, TypeError for types that NumPy does not have, and the library's own errors
+// (torch: BufferError for a tensor that requires a gradient).
 nb::object view_of(nb::handle foreign);
 
 // A writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The address

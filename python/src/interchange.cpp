@@ -72,7 +72,7 @@ nb::object view_memory(const any_array& memory) {
     const std::span extents(memory.shape_ptr(), memory.ndim());
     const std::span strides(memory.stride_ptr(), memory.ndim());
     nb::capsule owner(new any_array(memory),
-                      [](void* kept) noexcept { delete static_cast<any_array*>(kept); });
+                      [](void* copy) noexcept { delete static_cast<any_array*>(copy); });
     return make_array(const_cast<void*>(memory.data()), extents, strides, dtype_for(memory.dtype()),
                       0, std::move(owner));
 }

@@ -20,29 +20,30 @@ using namespace nb::literals;
 constexpr const char* where_doc = R"(where(condition, x=None, y=None, /, *, out=None)
 --
 
-Elements of x where condition is true, of y elsewhere: numpy.where at memory speed.
+Returns x where condition is true, else y: numpy.where at memory bandwidth.
 
 Parameters
 ----------
 condition : array_like
     Any dtype; nonzero is true. bool, int8 and uint8 are read in place.
 x, y : array_like
-    Their dtypes are promoted as numpy.where promotes them; Python numbers follow the other side.
-    condition, x and y broadcast to each other and may have any strides.
+    numpy.where's rules promote their dtypes. condition, x and y broadcast to each other and may
+    have any strides.
 out : numpy.ndarray, optional
-    Receives the result. It has the broadcast shape and the promoted dtype, and is writable. It may be
-    x or y itself; other memory of operands may not overlap.
+    Receives the result. Must be writable, with the broadcast shape and the promoted dtype. May be
+    exactly x or y, but must not share other memory with operands.
 
 Returns
 -------
-out, or a new array with numpy.where's layout. If the first array argument is from another library
-with DLPack (jax, torch), an object of that library, without a copy. A Dask array if any argument
-is one.
+out, or a new array with numpy.where's layout. If arguments are arrays of other libraries with
+DLPack (jax, torch), the result is an array of the first such library. If any argument is a Dask
+array, the result is a Dask array.
 
-Elements are moved as bits: NaN payloads and -0.0 stay. Maskwise runs all boolean, integer, floating
-and complex dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64. numpy.where runs object, text,
-structured, longdouble and byte-swapped arrays, and the form with one argument; explain() says which.
-The GIL is released while elements are moved; do not write to the operands meanwhile.
+Elements of the result's dtype are moved as bits: NaN payloads and -0.0 stay. Maskwise runs all
+boolean, integer, floating and complex dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64.
+numpy.where runs object, text, structured, longdouble and byte-swapped arrays, dates that gain a
+unit, and calls with one argument. explain() tells whether Maskwise or NumPy runs a call. The GIL is
+released while elements are moved; do not write to the operands meanwhile.
 
 Raises
 ------
@@ -57,16 +58,17 @@ constexpr const char* explain_doc =
     R"(explain(condition, x, y, /)
 --
 
-How where would run, as lines of text: by Maskwise or by numpy.where, why, and the plan. Does not
-move elements. Raises as where does. For attention, call explain_attention.
+Describes how where would run, as lines of text: by Maskwise or by numpy.where, the reason, and the
+plan. Moves no elements. Raises as where does. For attention, call explain_attention.
 )";
 
 constexpr const char* instruction_set_doc =
     R"(instruction_set()
 --
 
-The kernels that run: amx, avx512, avx2, sse4, scalar or neon. MASKWISE_MAX_ISA caps them; neon_bf16
-runs only if it is named there. Raises ValueError if this machine does not support the named set.
+The instruction set of the kernels that run: amx, avx512, avx2, sse4, scalar or neon.
+MASKWISE_MAX_ISA caps it; neon_bf16 runs only if MASKWISE_MAX_ISA names it. Raises ValueError if
+this machine does not support the set in MASKWISE_MAX_ISA.
 )";
 
 constexpr std::pair<const char*, dialect> named_dialects[] = {
@@ -135,7 +137,7 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     return out;
 }
 
-// A plain C entry without binding layer, because callers may select 64 elements per call.
+// A plain C entry, because a binding layer would dominate calls of few elements.
 PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;
@@ -169,7 +171,7 @@ PyCFunction entry(Function* function) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-// Functions for users are plain C entries: a binding layer's errors would name C++ types.
+// Functions for users are plain C entries, because a binding layer's errors would name C++ types.
 PyMethodDef methods[] = {
     {"where", entry(enter_where), METH_FASTCALL | METH_KEYWORDS, where_doc},
     {"explain", entry(enter_explain), METH_FASTCALL, explain_doc},

@@ -12,8 +12,8 @@ bool broadcast(dims& shape, const request& call) {
     return widen(shape, call.condition) && widen(shape, call.x) && widen(shape, call.y);
 }
 
-// NumPy's iterator chooses the order of dimensions that suits all operands, and throws NumPy's
-// error if the shapes do not broadcast.
+// NumPy's iterator chooses one order of dimensions for all operands. Throws NumPy's error if the
+// shapes do not broadcast.
 nb::object allocate_in_their_order(const request& call) {
     PyArrayObject* operands[] = {nullptr, as_array(call.condition), as_array(call.x),
                                  as_array(call.y)};
@@ -41,7 +41,7 @@ struct byte_range {
            nb::object(object.attr("shape")).ptr(), nb::object(object.attr("strides")).ptr());
 }
 
-// Checks for overflow, because the strides are whatever the array's creator chose.
+// The addresses of the elements. Checks for overflow, because a program can choose any strides.
 byte_range range_of(PyArrayObject* array) {
     const auto data = reinterpret_cast<npy_intp>(PyArray_BYTES(array));
     const npy_intp* const extents = PyArray_DIMS(array);
@@ -67,7 +67,7 @@ bool is_same_memory(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b);
 }
 
-// bfloat16 has two dtypes.
+// bfloat16 has two dtypes: ml_dtypes' and bfloat16_bits().
 bool is_same_type(PyArray_Descr* a, PyArray_Descr* b) {
     if (PyArray_EquivTypes(a, b) != 0) return true;
     return type_of(a) == data_type::bf16 && type_of(b) == data_type::bf16;

@@ -11,15 +11,14 @@ nb::object allocate_row_major(const dims& extents, nb::handle dtype);
 // shapes do not broadcast.
 nb::object allocate_output(const request& call);
 
-// Throws TypeError or ValueError if `out` cannot receive the result: not an array, another dtype or
-// shape, read-only, or memory that it shares with an operand and that is not exactly x or y.
+// Throws TypeError or ValueError if `out` cannot receive the result: check_array, check_overlaps.
 void check_output(const request& call, nb::handle out);
 
-// Checks all of this except shared memory.
+// Throws TypeError or ValueError if `out` is not a writable array of this shape and dtype.
 void check_array(nb::handle out, const dims& extents, nb::handle dtype);
 
-// Checks shared memory only. Operands may be any object. Throws ValueError if `out`, an array,
-// shares memory with an operand that is an array, unless it is exactly x or y.
+// `out` is an array; operands may be any object. Throws ValueError if `out` shares memory with an
+// operand that is an array, unless `out` is exactly x or y.
 void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::handle y);
 
 // Checks one operand. `may_be_same`: `out` may be exactly this operand.

@@ -35,7 +35,8 @@ template <class... Values>
     throw nb::python_error();
 }
 
-// Owns the new reference that a C function returned. If it is null, throws its Python exception.
+// Owns the new reference that a C function returned. For null, throws the Python exception that
+// the function set.
 inline nb::object new_reference(void* result) {
     if (result == nullptr) throw nb::python_error();
     return nb::steal<nb::object>(static_cast<PyObject*>(result));
@@ -49,9 +50,9 @@ inline void* data_of(nb::handle array) {
     return PyArray_DATA(as_array(array));
 }
 
-// An attribute of a module of the package or of NumPy, cached. An atomic, no guarded static: an
-// import releases the GIL, while a thread that waits for the guard would hold it. So several
-// threads may look the attribute up the first time.
+// A cached attribute of a module of the package or of NumPy. A guarded static could deadlock: the
+// import releases the GIL, and a thread that waits for the guard would hold the GIL. With the
+// atomic, several threads may look the attribute up at first.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static std::atomic<PyObject*> value = nullptr; // outlives the interpreter
@@ -86,15 +87,15 @@ inline nb::handle numpy_where() {
 data_type type_of(PyArray_Descr* dtype);
 
 // The dtype of bfloat16 arrays that come by DLPack, because NumPy has none and ml_dtypes may be
-// missing. It holds bits; NumPy cannot convert its elements.
+// missing. The dtype holds bits; NumPy cannot convert the elements.
 nb::handle bfloat16_bits();
 
 // The dtype as error texts show it.
 nb::object name_of(PyArray_Descr* dtype);
 
 // Releases the GIL while elements are moved. If the interpreter ends meanwhile, Python up to 3.13
-// does not return the GIL but unwinds the thread. Destructors must not run then, without a GIL. So
-// the thread waits for the process to end, as in Python 3.14.
+// does not return the GIL but unwinds the thread. Destructors must not run without the GIL, so the
+// thread waits for the process to end, as in Python 3.14.
 struct released_gil {
     explicit released_gil(bool wanted) : state(wanted ? PyEval_SaveThread() : nullptr) {}
     ~released_gil() {

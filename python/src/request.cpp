@@ -17,8 +17,8 @@ nb::object to_array(nb::handle value) {
     return new_reference(PyArray_FROM_O(value.ptr()));
 }
 
-// Whether a Python number takes the dtype of the other array. These are the frequent cases of
-// NumPy's rule; numpy.result_type decides the others.
+// Whether a Python number takes the dtype of the other array. Covers the frequent cases of
+// NumPy's rule; numpy.result_type decides the other cases.
 bool follows(nb::handle number, PyArray_Descr* array_dtype) {
     const int other = array_dtype->type_num;
     if (PyLong_CheckExact(number.ptr()))
@@ -33,7 +33,8 @@ bool is_same(PyArray_Descr* a, PyArray_Descr* b) {
     return PyArray_EquivTypes(a, b) != 0;
 }
 
-// NumPy promotes two Python integers to int64, however large. As an array, a large one is uint64.
+// NumPy promotes two Python integers to int64, however large. As an array, a large integer is
+// uint64 or an object.
 bool are_large_integers(nb::handle x, nb::handle y, const request& call) {
     const auto is_int64 = [](nb::handle array) {
         return PyArray_TYPE(as_array(array)) == NPY_LONG;
@@ -47,7 +48,7 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& call) {
     PyArray_Descr* const y_dtype = PyArray_DESCR(as_array(call.y));
     if (are_large_integers(x, y, call))
         return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
-    // Same result as NumPy, but faster.
+    // Returns what result_type would return, but faster.
     if (is_same(x_dtype, y_dtype) || follows(y, x_dtype)) return dtype_of(call.x); // speed
     if (follows(x, y_dtype)) return dtype_of(call.y);
     return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
@@ -77,10 +78,10 @@ bool has_signalling_nan(PyArrayObject* array) {
     return false;
 }
 
-// Casts an operand that is no larger than one piece of the iterator, so that a repeated row is cast
-// once and the other operands are read in place. Skips arrays that are not C-contiguous: a cast
-// would lose their order, which numpy.where's result follows. Skips signalling NaNs: NumPy warns
-// when it casts a whole array, but not when numpy.where casts pieces.
+// Casts an operand that is no larger than one piece of the iterator. So a repeated row is cast
+// once, and the other operands are read in place. Skips arrays that are not C-contiguous, because a
+// cast would lose the order that numpy.where's result follows. Skips signalling NaNs, because NumPy
+// warns when it casts a whole array, but not when numpy.where casts pieces.
 void cast_if_small(nb::object& operand, nb::handle dtype) {
     PyArrayObject* const array = as_array(operand);
     if (is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
@@ -89,18 +90,18 @@ void cast_if_small(nb::object& operand, nb::handle dtype) {
     operand = new_reference(PyArray_CastToType(array, as_dtype(dtype.inc_ref()), 0));
 }
 
-// Whether the dtype is one byte, which is true unless it is 0.
+// Whether the condition's elements are bytes that are true unless they are 0.
 bool is_truth_byte(nb::handle condition) {
     const int type = PyArray_TYPE(as_array(condition));
     return type == NPY_BOOL || type == NPY_BYTE || type == NPY_UBYTE;
 }
 
-bool lies_as(nb::handle array, nb::handle dtype) {
+bool has_dtype(nb::handle array, nb::handle dtype) {
     return is_same(PyArray_DESCR(as_array(array)), as_dtype(dtype));
 }
 
-// NumPy refuses to give a unit to a date without one. For many elements, its casts set the
-// exception without holding the GIL, but numpy.where holds it for the first ones.
+// NumPy refuses to cast a date without a unit to one with a unit. For many elements, NumPy's casts
+// set this exception without the GIL, but numpy.where holds the GIL for the first elements.
 bool lacks_unit(PyArray_Descr* dtype) {
     if (dtype->type_num != NPY_DATETIME) return false;
     const auto* const unit =
@@ -109,16 +110,16 @@ bool lacks_unit(PyArray_Descr* dtype) {
 }
 
 bool gains_unit(nb::handle array, nb::handle dtype) {
-    return lacks_unit(PyArray_DESCR(as_array(array))) && !lies_as(array, dtype);
+    return lacks_unit(PyArray_DESCR(as_array(array))) && !has_dtype(array, dtype);
 }
 
 void choose_way(request& call) {
     if (type_of(PyArray_DESCR(as_array(call.condition))) == data_type::undef)
-        call.why = "the condition's dtype is none of Maskwise's";
+        call.why = "Maskwise does not support the condition's dtype";
     else if (type_of(PyArray_DESCR(as_array(call.x))) == data_type::undef)
-        call.why = "the dtype of x is none of Maskwise's";
+        call.why = "Maskwise does not support the dtype of x";
     else if (type_of(PyArray_DESCR(as_array(call.y))) == data_type::undef)
-        call.why = "the dtype of y is none of Maskwise's";
+        call.why = "Maskwise does not support the dtype of y";
     else
         call.how = way::cast;
 }
@@ -144,12 +145,12 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
     call.type = type_of(as_dtype(call.dtype));
     if (call.type == data_type::undef) {
         call.how = way::numpy;
-        call.why = "the common dtype of x and y is none of Maskwise's";
+        call.why = "Maskwise does not support the common dtype of x and y";
         return call;
     }
     if (gains_unit(call.x, call.dtype) || gains_unit(call.y, call.dtype)) {
         call.how = way::numpy;
-        call.why = "dates without a unit are NumPy's to convert";
+        call.why = "NumPy converts dates without a unit";
         return call;
     }
     cast_if_small(call.x, call.dtype);
@@ -157,13 +158,13 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
     if (!is_truth_byte(call.condition))
         cast_if_small(call.condition, new_reference(PyArray_DescrFromType(NPY_BOOL)));
     if (!is_truth_byte(call.condition)) {
-        call.why = "the condition's truth is taken piece by piece";
-    } else if (!lies_as(call.x, call.dtype) || !lies_as(call.y, call.dtype)) {
+        call.why = "the condition is converted to booleans piece by piece";
+    } else if (!has_dtype(call.x, call.dtype) || !has_dtype(call.y, call.dtype)) {
         call.why = "x and y differ in dtype and are cast piece by piece";
     } else {
         call.how = way::plan;
         call.why =
-            "operands of the result's dtype are read in place, small operands of another are cast";
+            "operands of the result's dtype are read in place; small operands of others are cast";
     }
     return call;
 }

@@ -1,4 +1,4 @@
-// A call of where(), and how it runs. where() and explain() share it.
+// A call of where() or explain(), and how it runs.
 #pragma once
 
 #include "python_api.hpp"
@@ -13,13 +13,13 @@ enum class way : std::uint8_t {
     numpy, // numpy.where
 };
 
-// Elements per cast piece: buffers of three operands fit L2.
+// Elements per cast piece. The buffers of three operands fit L2.
 inline constexpr npy_intp cast_elements = 16 << 10;
 
 // All arrays are exact NumPy arrays.
 struct request {
     nb::object originals[3];    // condition, x and y of the call
-    nb::object condition, x, y; // the originals, or small ones after a cast
+    nb::object condition, x, y; // the originals; small arrays may have been cast
     nb::object dtype;           // of the result, a numpy.dtype; unset for way::numpy
     data_type type = data_type::undef;
     way how = way::numpy;

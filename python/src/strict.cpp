@@ -24,7 +24,7 @@ data_type strict_type(nb::handle array, const char* name) {
         is_text(array) ? data_type::string : type_of(PyArray_DESCR(as_array(array)));
     const int number = PyArray_TYPE(as_array(array));
     if (type != data_type::undef && !PyTypeNum_ISDATETIME(number)) return type;
-    refuse(PyExc_TypeError, "%s has dtype %S, which no dialect knows", name,
+    refuse(PyExc_TypeError, "%s has dtype %S, which no dialect supports", name,
            name_of(PyArray_DESCR(as_array(array))).ptr());
 }
 
@@ -44,7 +44,7 @@ nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broa
                            .src_1 = describe_strictly(src_1, "src_1")};
     try {
         const tensor_desc result = infer_dst(form, desc, rule);
-        // NumPy's text is not std::string, so NumPy moves its references.
+        // NumPy's text is not std::string, so numpy.where moves the text.
         if (result.type == data_type::string) {
             const nb::object dst = numpy_where()(cond, src_0, src_1);
             return new_reference(PyArray_FromArray(as_array(dst), nullptr, NPY_ARRAY_C_CONTIGUOUS));

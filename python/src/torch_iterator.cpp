@@ -30,31 +30,32 @@ struct iterator_functions {
     void* (*maybe_get_output)(torch_iterator*, std::int64_t operand) = nullptr; // an at::Tensor*
     std::int32_t (*get_dtype)(void* tensor, std::int32_t* dtype) = nullptr;
 
-    bool are_all() const {
+    bool are_complete() const {
         return numel != nullptr && data_ptr != nullptr && get_dim_strides != nullptr &&
                compatible_stride != nullptr && maybe_get_output != nullptr && get_dtype != nullptr;
     }
 };
 
 iterator_functions find_functions() {
-    iterator_functions all;
+    iterator_functions loaded;
     void* const library = torch_library();
-    if (library == nullptr) return all;
-    find_symbol(library, "_ZNK2at18TensorIteratorBase5numelEv", all.numel);
-    find_symbol(library, "_ZNK2at18TensorIteratorBase8data_ptrEl", all.data_ptr);
-    find_symbol(library, "_ZNK2at18TensorIteratorBase15get_dim_stridesEi", all.get_dim_strides);
-    find_symbol(library, "_ZNK2at18TensorIteratorBase17compatible_strideEl", all.compatible_stride);
-    find_symbol(library, "_ZN2at14TensorIterator16maybe_get_outputEl", all.maybe_get_output);
-    find_symbol(library, "aoti_torch_get_dtype", all.get_dtype);
-    return all;
+    if (library == nullptr) return loaded;
+    find_symbol(library, "_ZNK2at18TensorIteratorBase5numelEv", loaded.numel);
+    find_symbol(library, "_ZNK2at18TensorIteratorBase8data_ptrEl", loaded.data_ptr);
+    find_symbol(library, "_ZNK2at18TensorIteratorBase15get_dim_stridesEi", loaded.get_dim_strides);
+    find_symbol(library, "_ZNK2at18TensorIteratorBase17compatible_strideEl",
+                loaded.compatible_stride);
+    find_symbol(library, "_ZN2at14TensorIterator16maybe_get_outputEl", loaded.maybe_get_output);
+    find_symbol(library, "aoti_torch_get_dtype", loaded.get_dtype);
+    return loaded;
 }
 
 const iterator_functions& functions() {
-    static const iterator_functions all = find_functions();
-    return all;
+    static const iterator_functions loaded = find_functions();
+    return loaded;
 }
 
-// Indexed by torch's ScalarType.
+// `number` is torch's ScalarType.
 data_type type_of_torch(std::int32_t number) {
     switch (number) {
     case 0:
@@ -105,7 +106,7 @@ dims extents_of(const torch_iterator& iterator) {
 } // namespace
 
 bool can_read_iterators() {
-    return functions().are_all();
+    return functions().are_complete();
 }
 
 std::int64_t element_count(const torch_iterator& iterator) {

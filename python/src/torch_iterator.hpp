@@ -1,5 +1,5 @@
-// Reads a TensorIterator, the argument of torch's CPU kernels. torch has then promoted types,
-// broadcast shapes, allocated the result and refused overlaps.
+// Reads a TensorIterator, the argument of torch's CPU kernels. torch has already promoted types,
+// broadcast shapes, allocated the result and refused most overlaps.
 #pragma once
 
 #include <maskwise/maskwise.hpp>
@@ -12,8 +12,8 @@ namespace maskwise::python {
 
 struct torch_iterator; // at::TensorIterator
 
-// Operand 0 is the result. All operands have the iterator's extents, and stride 0 where they
-// repeat.
+// Operand 0 is the result. All operands have the iterator's extents. A repeated dimension has
+// stride 0.
 struct iterator_operands {
     static constexpr std::size_t most = 4;
 
@@ -32,8 +32,8 @@ bool can_read_iterators();
 
 std::int64_t element_count(const torch_iterator& iterator);
 
-// None if the iterator has another number of operands, or if torch or Maskwise would convert
-// elements of the result's type: torch normalizes bytes of a boolean to 0 or 1.
+// None if the iterator has another number of operands or no elements, or if the result's type is
+// not supported. Booleans are not supported, because torch normalizes them to 0 or 1.
 std::optional<iterator_operands> read_operands(torch_iterator& iterator, std::size_t count);
 
 } // namespace maskwise::python

@@ -41,7 +41,7 @@ std::optional<torch_element> as_bf16(float value) {
     return bytes_of(static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
 }
 
-// Zero, infinity, and numbers that need no rounding and are normal in f16.
+// Converts zero, infinity, and normal f16 numbers that need no rounding. None for other numbers.
 std::optional<torch_element> as_f16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
@@ -54,7 +54,7 @@ std::optional<torch_element> as_f16(float value) {
     return bytes_of(static_cast<std::uint16_t>(sign | rest));
 }
 
-// torch refuses finite numbers beyond the type's largest one. torch converts NaN itself.
+// False for finite numbers beyond the type's largest one, which torch refuses, and for NaN.
 template <class Number>
 bool fits(Number number, double largest) {
     const auto value = static_cast<double>(number);

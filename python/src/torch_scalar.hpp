@@ -11,7 +11,7 @@ namespace maskwise::python {
 
 struct torch_scalar; // c10::Scalar
 
-using torch_element = std::array<std::byte, 16>; // of any type, the rest is 0
+using torch_element = std::array<std::byte, 16>; // an element of any type, padded with 0
 
 // The element to which torch would convert the number. None if torch might refuse the number or
 // round it differently.

@@ -15,19 +15,19 @@
 namespace maskwise::python {
 namespace {
 
-// Below this, torch is as fast.
+// torch is as fast with fewer elements.
 std::atomic<std::int64_t> least_elements{4096};
 std::atomic<std::int64_t> selects{0};
 
-// at::native::DispatchStub: its first member is the kernel that torch chose. PyTorch 2.8 to 2.10
-// leave it null and choose in each call, but call a kernel stored there.
+// at::native::DispatchStub. Its first member is the kernel that torch chose. PyTorch 2.8 to 2.10
+// leave the member null and choose in each call, but call a kernel that is stored in the member.
 template <class Kernel>
 class dispatch_stub {
 public:
     // `kernels` is the common prefix of the names of torch's kernels; a capability is the suffix.
     dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Whether torch's kernel is known. `capability` is torch's name for this CPU's.
+    // Finds torch's kernel. Returns false if there is none. `capability`: torch's name for the CPU.
     bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
         find_symbol(torch_library(), symbol_, place_);
@@ -38,9 +38,9 @@ public:
         torch_ = chosen;
         return true;
     }
-    void replace(Kernel by) {
+    void replace(Kernel replacement) {
         Kernel expected = before_;
-        place_->compare_exchange_strong(expected, by);
+        place_->compare_exchange_strong(expected, replacement);
     }
     void restore(Kernel installed) {
         if (place_ != nullptr) place_->compare_exchange_strong(installed, before_);
@@ -87,28 +87,29 @@ struct byte_range {
     const std::byte* last;
 };
 
-byte_range bytes_of(const iterator_operands& all, std::size_t operand, data_type type) {
-    byte_range range{all.addresses[operand], all.addresses[operand]};
-    for (int dim = 0; dim < all.extents.rank(); ++dim) {
-        const auto reach = (all.extents[dim] - 1) * all.strides_bytes[operand][dim];
+byte_range bytes_of(const iterator_operands& operands, std::size_t operand, data_type type) {
+    byte_range range{operands.addresses[operand], operands.addresses[operand]};
+    for (int dim = 0; dim < operands.extents.rank(); ++dim) {
+        const auto reach = (operands.extents[dim] - 1) * operands.strides_bytes[operand][dim];
         (reach < 0 ? range.first : range.last) += reach;
     }
     range.last += width_bytes(type);
     return range;
 }
 
-// torch does not detect this overlap. The result then depends on the order of torch's loops.
-bool is_apart(const iterator_operands& all, std::size_t operand, data_type type) {
-    if (type == all.type && all.addresses[operand] == all.addresses[0] &&
-        all.strides_bytes[operand] == all.strides_bytes[0])
+// Whether an operand is exactly the result's memory, or does not overlap that memory. torch does
+// not refuse every other overlap. torch's result then depends on the order of its loops.
+bool is_apart(const iterator_operands& operands, std::size_t operand, data_type type) {
+    if (type == operands.type && operands.addresses[operand] == operands.addresses[0] &&
+        operands.strides_bytes[operand] == operands.strides_bytes[0])
         return true;
-    const byte_range dst = bytes_of(all, 0, all.type);
-    const byte_range src = bytes_of(all, operand, type);
+    const byte_range dst = bytes_of(operands, 0, operands.type);
+    const byte_range src = bytes_of(operands, operand, type);
     return dst.last <= src.first || src.last <= dst.first;
 }
 
-// The first write to new memory maps it, which takes several times as long as the Select, or a
-// third of that with huge pages. NumPy requests huge pages from this size on; torch does not.
+// The first write to new memory maps its pages, which takes longer than the Select. Huge pages are
+// mapped faster. NumPy requests huge pages from this size on; torch does not.
 constexpr std::ptrdiff_t huge_pages_from_bytes = 4 << 20;
 constexpr std::uintptr_t huge_page_bytes = 2 << 20;
 
@@ -127,14 +128,15 @@ void advise_huge_pages(byte_range dst) {
     auto* const last =
         reinterpret_cast<std::byte*>(round_down(reinterpret_cast<std::uintptr_t>(dst.last)));
     if (is_mapped(first) || is_mapped(last - huge_page_bytes)) return;
-    madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // may be refused
+    madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // a refusal is harmless
 }
 
-// For elements of 8 bytes or more that are not contiguous, torch is as fast.
-bool gains(const iterator_operands& all, std::span<const data_type> types) {
-    if (width_bytes(all.type) < 8 || all.extents.empty()) return true;
+// False if elements have 8 bytes or more and an operand's innermost dimension is neither contiguous
+// nor repeated, because torch is as fast.
+bool gains(const iterator_operands& operands, std::span<const data_type> types) {
+    if (width_bytes(operands.type) < 8 || operands.extents.empty()) return true;
     for (std::size_t i = 0; i < types.size(); ++i) {
-        const dims& strides = all.strides_bytes[i];
+        const dims& strides = operands.strides_bytes[i];
         const auto innermost = strides[strides.rank() - 1];
         if (innermost != 0 && innermost != static_cast<std::int64_t>(width_bytes(types[i])))
             return false;
@@ -142,7 +144,7 @@ bool gains(const iterator_operands& all, std::span<const data_type> types) {
     return true;
 }
 
-// False if Maskwise does not support the layout. Then nothing is written.
+// Returns false, and writes nothing, if Maskwise does not support the layout.
 bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
     std::optional<plan> select;
     try {
@@ -159,33 +161,35 @@ bool select(const select_desc& desc, const select_inputs& inputs, void* dst) {
 }
 
 bool run_where(torch_iterator& iterator) {
-    const auto all = read_operands(iterator, 4);
-    if (!all) return false;
-    const data_type types[] = {all->type, data_type::boolean, all->type, all->type};
+    const auto operands = read_operands(iterator, 4);
+    if (!operands) return false;
+    const data_type types[] = {operands->type, data_type::boolean, operands->type, operands->type};
     for (std::size_t i = 1; i < 4; ++i)
-        if (!is_apart(*all, i, types[i])) return false;
-    if (!gains(*all, types)) return false;
-    advise_huge_pages(bytes_of(*all, 0, all->type));
-    return select(
-        {.cond = all->desc(1, types[1]),
-         .src_0 = all->desc(2, types[2]),
-         .src_1 = all->desc(3, types[3]),
-         .dst = all->desc(0, types[0])},
-        {.cond = all->addresses[1], .src_0 = all->addresses[2], .src_1 = all->addresses[3]},
-        all->addresses[0]);
+        if (!is_apart(*operands, i, types[i])) return false;
+    if (!gains(*operands, types)) return false;
+    advise_huge_pages(bytes_of(*operands, 0, operands->type));
+    return select({.cond = operands->desc(1, types[1]),
+                   .src_0 = operands->desc(2, types[2]),
+                   .src_1 = operands->desc(3, types[3]),
+                   .dst = operands->desc(0, types[0])},
+                  {.cond = operands->addresses[1],
+                   .src_0 = operands->addresses[2],
+                   .src_1 = operands->addresses[3]},
+                  operands->addresses[0]);
 }
 
 bool run_fill(torch_iterator& iterator, const torch_scalar& number) {
-    const auto all = read_operands(iterator, 2);
-    if (!all || !is_apart(*all, 1, data_type::boolean)) return false;
-    const auto value = element_of(number, all->type);
-    if (!value || !gains(*all, std::array{all->type, data_type::boolean})) return false;
-    return select({.cond = all->desc(1, data_type::boolean),
-                   .src_0 = {all->type, {}},
-                   .src_1 = all->desc(0, all->type),
-                   .dst = all->desc(0, all->type)},
-                  {.cond = all->addresses[1], .src_0 = value->data(), .src_1 = all->addresses[0]},
-                  all->addresses[0]);
+    const auto operands = read_operands(iterator, 2);
+    if (!operands || !is_apart(*operands, 1, data_type::boolean)) return false;
+    const auto value = element_of(number, operands->type);
+    if (!value || !gains(*operands, std::array{operands->type, data_type::boolean})) return false;
+    return select(
+        {.cond = operands->desc(1, data_type::boolean),
+         .src_0 = {operands->type, {}},
+         .src_1 = operands->desc(0, operands->type),
+         .dst = operands->desc(0, operands->type)},
+        {.cond = operands->addresses[1], .src_0 = value->data(), .src_1 = operands->addresses[0]},
+        operands->addresses[0]);
 }
 
 bool is_large(const torch_iterator& iterator) {

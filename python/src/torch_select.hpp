@@ -1,5 +1,4 @@
-// torch.where and masked_fill on CPUs by Maskwise. Replaces the kernels that torch chose for the
-// CPU.
+// Runs torch.where and masked_fill on CPUs by Maskwise: replaces the kernels that torch chose.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +6,11 @@
 
 namespace maskwise::python {
 
-// Calls each of torch's kernels once, then replaces it. `capability` is
-// torch.backends.cpu.get_cpu_capability(). Returns false, without a change, if it cannot read this
-// torch. Other threads may compute meanwhile.
+// Replaces torch's kernels. Call where and masked_fill before, because torch chooses a kernel at
+// its first call. `capability` is torch.backends.cpu.get_cpu_capability(). Returns false, without a
+// change, if Maskwise cannot read this torch. Other threads may compute meanwhile.
 bool install_torch_selects(std::string_view capability);
-// Restores torch's kernels. Without install_torch_selects() it does nothing.
+// Restores torch's kernels. Has no effect without install_torch_selects().
 void uninstall_torch_selects();
 
 // The number of calls that Maskwise has computed.

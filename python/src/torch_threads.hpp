@@ -6,8 +6,8 @@
 
 namespace maskwise::python {
 
-// A loop on torch's threads. They spin for a while after an operator of torch, and other threads
-// would compete with them for the cores. None if no torch 2.10 or newer is loaded.
+// A loop on torch's threads. Other threads would compete for the cores with torch's threads, which
+// spin after each operator of torch. None if no torch 2.10 or newer is loaded.
 std::optional<parallel_loop> torch_loop();
 
 } // namespace maskwise::python

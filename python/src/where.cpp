@@ -85,8 +85,8 @@ private:
     std::optional<plan> plan_;
 };
 
-// Refuses an out whose elements overlap. Pieces are rows, so only a plan of the whole array detects
-// that.
+// Refuses an `out` whose elements overlap. A piece is a row, so only a plan of the whole array
+// detects the overlap.
 void require_apart(nb::handle out, data_type type) {
     compile(dialect::onnx_where_16, {.cond = describe(out, data_type::boolean),
                                      .src_0 = {type, {}},

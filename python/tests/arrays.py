@@ -1,4 +1,4 @@
-"""Arrays of random bits in every layout, and the comparison to the bit."""
+"""Arrays of random bits in every layout, and their bitwise comparison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DATES = [np.dtype("M8[s]"), np.dtype("m8[ms]")]
 def random_array(
     random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    """Random bits, including NaN payloads; booleans are 0 and 1, as in NumPy."""
+    """An array of random bits, which may be NaN. Booleans are 0 and 1, as in NumPy."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == np.bool_:
         return (random.random(count) < 0.5).reshape(shape)
@@ -35,7 +35,7 @@ def random_array(
 
 
 def lay_out(random: np.random.Generator, values: Array, layout: str) -> Array:
-    """The same elements elsewhere: 'repeated' keeps the first of some dimension."""
+    """A copy in another layout. 'repeated' repeats the first index of a dimension."""
     if layout == "dense" or values.ndim == 0:
         return values.copy()
     if layout == "misaligned":
@@ -65,11 +65,11 @@ LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 
 @st.composite
 def operands(draw: st.DrawFn, dtypes: st.SearchStrategy[Any]) -> tuple[Array, Array, Array]:
-    """condition, x and y: three-way broadcast, of any layout and content. `dtypes` gives three."""
+    """condition, x and y in any layout, whose shapes broadcast. `dtypes` draws three dtypes."""
     shapes = draw(
         hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=5, min_side=0, max_side=9)
     ).input_shapes
-    # One dimension may be long: past the vectors, and past the pieces of a cast.
+    # One dimension may be longer than a vector, or longer than a piece of a cast.
     if draw(st.booleans()):
         long = draw(st.sampled_from([31, 64, 100, 1000, 20_000]))
         shapes = tuple((*shape, draw(st.sampled_from([1, long]))) for shape in shapes)
@@ -89,7 +89,7 @@ def assert_same_bits(got: Any, expected: Any) -> None:
 
 
 def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Environment variables of a process that can import the modules of this folder."""
+    """Runs code in a process that can import the modules of this folder."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return run_python("-c", code, PYTHONPATH=path, **environment)
 

@@ -43,7 +43,7 @@ RESULTS = ["Y", "present_key", "present_value", "scores"]
 
 @dataclass
 class Case:
-    """One operator: its inputs, the outputs that it has, and its attributes."""
+    """A model of one operator."""
 
     kind: str
     feeds: dict[str, Array]
@@ -74,9 +74,7 @@ def element_of(array: Array) -> int:
 
 
 def tolerance(case: Case) -> float:
-    """The allowed difference of two kernels. Next to a bias of -1e4, f32 has a precision of
-    1e-3.
-    """
+    """The allowed difference of two kernels. A large bias makes f32 scores less precise."""
     arrays = [array for array in case.feeds.values() if array.dtype.kind == "f"]
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
@@ -91,7 +89,7 @@ def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
-    """A mask of booleans, or of numbers to add, some of which mask. Some rows are fully masked."""
+    """A boolean mask, or numbers to add to the scores. Some rows may be fully masked."""
     kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
     if random.random() < 0.3:
         kept[..., : shape[-1] // 2] = False
@@ -109,7 +107,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
-    """Well-formed models of ONNX's own domain."""
+    """A valid model of ONNX's Attention."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     batch, key_heads, depth, columns = (
         some(1, 2, 3),
@@ -147,13 +145,13 @@ def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
 
 
 def flat(array: Array) -> Array:
-    """(batch, heads, rows, depth) as (batch, rows, heads * depth)."""
+    """Converts (batch, heads, rows, depth) to (batch, rows, heads * depth)."""
     batch, heads, rows, depth = array.shape
     return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(batch, rows, heads * depth)
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """The lengths of sequences, followed by other numbers, or by 0 for ignored keys."""
+    """A key_padding_mask: lengths, lengths followed by zeros, or a mask that keeps keys above 0."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -179,9 +177,9 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
     else:
         columns = some(depth, 9)
     whole = [numbers(random, (batch, heads, keys, d), "f") for d in (depth, columns)]
-    is_turned = random.random() < 0.2 and "past_key" not in feeds
-    feeds["key"], feeds["value"] = whole if is_turned else map(flat, whole)
-    if random.random() < 0.3 and not is_turned:
+    has_heads = random.random() < 0.2 and "past_key" not in feeds
+    feeds["key"], feeds["value"] = whole if has_heads else map(flat, whole)
+    if random.random() < 0.3 and not has_heads:
         feeds["bias"] = numbers(random, (heads * (2 * depth + columns),), "f")
     attributes: dict[str, Any] = {"num_heads": heads, "unidirectional": some(0, 1)}
     which = some(0, 1, 2, 3)
@@ -203,26 +201,26 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
 def draw_rotary(
     random: np.random.Generator, queries: tuple[int, int, int], keys: int, has_past: bool
 ) -> dict[str, Array]:
-    """Caches for this many keys or more, of a whole head or its beginning, and positions or
-    none.
+    """Cosine and sine caches, and perhaps positions. Caches have at least `keys` positions, and
+    cover a head or its beginning.
     """
     batch, rows, depth = queries
     limit = keys + int(random.choice([0, 1, 40]))
     width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
     feeds = {name: numbers(random, (limit, width), "f") for name in ("cos_cache", "sin_cache")}
     if random.random() < 0.5:
-        # ONNX Runtime reads the table as one array, wherever a row ends.
+        # ONNX Runtime reads position_ids as one flat array.
         shape = (batch, rows + int(random.choice([0, 0, 3])))
         ids = random.integers(0, limit, shape)
-        if not has_past:  # counted from the first
+        if not has_past:  # ONNX Runtime counts from the first position
             ids.flat[0] = random.integers(0, limit - rows + 1)
         feeds["position_ids"] = ids
     return feeds
 
 
 def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
-    """A prompt, one more key, or some more keys of one sequence; the past may have room for
-    more.
+    """Draws a prompt, one more key per sequence, or more keys of one sequence. The past may have
+    room for more keys.
     """
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     is_rotary = random.random() < 0.6
@@ -270,8 +268,8 @@ DRAWS = {
 
 
 def rows_that_count(case: Case, result: Array) -> Array:
-    """After the end of a short prompt, ONNX Runtime leaves uninitialized values; here they are
-    zeros.
+    """The result with zeros after the end of a shorter prompt, where ONNX Runtime leaves
+    uninitialized values.
     """
     if (
         "seqlens_k" not in case.feeds
@@ -334,14 +332,14 @@ def spoil(random: np.random.Generator, case: Case) -> Case:
 
 
 def split(array: Array, heads: int) -> Array:
-    """(batch, rows, heads * depth) as (batch, heads, rows, depth)."""
+    """Converts (batch, rows, heads * depth) to (batch, heads, rows, depth)."""
     batch, rows, width = array.shape
     parted = array.reshape(batch, rows, heads, width // heads)
     return np.ascontiguousarray(parted.swapaxes(1, 2))
 
 
 def reshape_numbers(random: np.random.Generator, case: Case) -> None:
-    """Whole numbers in another shape with the same number of elements."""
+    """Reshapes an input of integers."""
     whole = [n for n, array in case.feeds.items() if array.dtype.kind == "i" and array.size]
     if not whole:
         return
@@ -367,7 +365,7 @@ def lengthen(random: np.random.Generator, case: Case) -> None:
 
 
 def part_keys(random: np.random.Generator, case: Case) -> None:
-    """Cross attention: keys and values of four dimensions, with all other options."""
+    """Gives key and value four dimensions, with separate heads, as in cross attention."""
     if case.kind != "MultiHeadAttention":
         return
     heads = case.attributes["num_heads"]
@@ -377,7 +375,7 @@ def part_keys(random: np.random.Generator, case: Case) -> None:
 
 
 def empty_keys(random: np.random.Generator, case: Case) -> None:
-    """Keys without rows: GroupQueryAttention reads only its past."""
+    """Removes all new keys, so that GroupQueryAttention reads only its past."""
     for name in ("key", "value", "K", "V"):
         if name in case.feeds:
             axis = case.feeds[name].ndim - 2
@@ -385,7 +383,7 @@ def empty_keys(random: np.random.Generator, case: Case) -> None:
 
 
 def one_or_few(random: np.random.Generator, case: Case) -> None:
-    """A mask with one row or column, fewer columns than keys, or fewer dimensions."""
+    """Cuts a dimension of each mask to one or a few elements."""
     for name in ("attn_mask", "attention_bias", "key_padding_mask"):
         if name in case.feeds and case.feeds[name].ndim > 0:
             array = case.feeds[name]
@@ -398,7 +396,7 @@ LOOSE = [reshape_numbers, reshape_numbers, lengthen, part_keys, empty_keys, one_
 
 
 def loosen(random: np.random.Generator, case: Case) -> Case:
-    """Changes one or two properties; ONNX Runtime may accept them, whatever its documents say."""
+    """Changes one or two properties in ways that ONNX Runtime may accept without documenting."""
     case.is_open = random.random() < 0.8
     for _ in range(int(random.integers(1, 3))):
         LOOSE[int(random.integers(len(LOOSE)))](random, case)

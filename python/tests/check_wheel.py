@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Installs the wheel into a fresh environment, and runs its self-check.
 
-With --build (`scripts/test`; takes seconds) the wheel holds the binaries of that build folder.
---install (`scripts/release`) installs each wheel of a folder, with its dependencies from the
-network, into an environment of each Python on this machine. With neither option, `pip install .`
-compiles everything (`scripts/plain`; takes minutes). Without --install, the dependencies come from
-the environment of the tests, so no network is needed.
+With --build (`scripts/test`) the wheel contains the binaries of that build folder. --install
+(`scripts/release`) installs each wheel of a folder into an environment of each Python on this
+machine, with dependencies from the network. With neither option (`scripts/plain`), `pip install .`
+compiles everything. Without --install, the dependencies come from the environment of the tests, so
+no network is needed.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def fresh_environment(folder: Path, packages: Path | None = None) -> Path:
 
 
 def examine(python: Path) -> None:
-    said = run(python, "-m", "maskwise")
-    print(said)
+    report = run(python, "-m", "maskwise")
+    print(report)
     place = f"{python.parents[1]}/lib/"
     for line in ("same as NumPy  yes", f"libmaskwise    {place}", f"LD_PRELOAD={place}"):
-        if line not in said:
+        if line not in report:
             sys.exit(f"the self-check does not say '{line}'")
     provider = run(python, "-c", "import maskwise.onnxruntime as o; print(o.library())")
     if not provider.startswith(place):
@@ -57,7 +57,7 @@ def examine(python: Path) -> None:
     extension = run(python, "-c", "import maskwise.openvino as o; print(o.library())")
     if not extension.startswith(place):
         sys.exit(f"the extension of OpenVINO is not the wheel's: {extension}")
-    if "/usr/lib" in next(line for line in said.splitlines() if line.startswith("libtbb")):
+    if "/usr/lib" in next(line for line in report.splitlines() if line.startswith("libtbb")):
         sys.exit("libtbb is the system's, not the environment's")
 
 
@@ -68,7 +68,7 @@ def install(wheel: Path, environment: Path) -> None:
 
 
 def install_beside_torch(wheel: Path, environment: Path) -> None:
-    """Torch and NumPy alone, as users have them: without ml_dtypes."""
+    """Installs the wheel next to torch and NumPy alone: without ml_dtypes, as for most users."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = ROOT / ".deps/torch/lib" / version / "site-packages"
     if not packages.is_dir():
@@ -76,15 +76,15 @@ def install_beside_torch(wheel: Path, environment: Path) -> None:
         return
     python = fresh_environment(environment, packages)
     run(python, *INSTALL, wheel)
-    said = run(python, "-m", "maskwise")
-    if "PyTorch        works" not in said or "all fine" not in said:
-        sys.exit(f"the self-check does not say that all is fine:\n{said}")
+    report = run(python, "-m", "maskwise")
+    if "PyTorch        works" not in report or "all fine" not in report:
+        sys.exit(f"the self-check does not say that all is fine:\n{report}")
     missing = "import importlib.util as i; assert not i.find_spec('ml_dtypes')"
     print(run(python, "-c", missing + CALLS).strip())
 
 
 def check_build(build: Path, folder: Path) -> None:
-    """A project with compiled binaries: scikit-build-core only packs them."""
+    """Packs and checks a wheel of compiled binaries. scikit-build-core compiles nothing."""
     package = folder / "project/python/maskwise"
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
@@ -107,7 +107,7 @@ def check_sources(folder: Path) -> None:
     examine(python)
 
 
-# One call of each integration, as a user would write it, for the installed packages.
+# A call of each integration whose package is installed, as a user would write it.
 CALLS = """
 import importlib.util as installed, numpy as np, maskwise
 q = np.ones((1, 2, 64, 64), np.float32)
@@ -147,7 +147,7 @@ HOSTS = ["onnx", "onnxruntime", "openvino"]
 
 
 def fits(python: str, wheel: Path) -> bool:
-    """pip's own answer."""
+    """Whether pip would install the wheel for this Python."""
     dry = [*PIP, "install", "--dry-run", "--quiet", "--no-deps", "--no-index", str(wheel)]
     return subprocess.run([python, *dry], capture_output=True, check=False).returncode == 0
 
@@ -162,7 +162,7 @@ def check_wheels(wheels: Path, folder: Path) -> None:
             run(path, "-m", "venv", environment)
             python = environment / "bin/python"
             run(python, *PIP, "install", "--quiet", wheel)
-            for host in HOSTS:  # not every Python has each
+            for host in HOSTS:  # a host may have no wheel for this Python
                 subprocess.run(
                     [python, *PIP, "install", "--quiet", host], capture_output=True, check=False
                 )
@@ -174,7 +174,9 @@ def check_wheels(wheels: Path, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, help="a build folder with the Python package in it")
+    parser.add_argument(
+        "--build", type=Path, help="a build folder that contains the Python package"
+    )
     parser.add_argument("--install", type=Path, help="a folder with wheels")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""Every run draws the same examples; a longer run draws more: --hypothesis-profile=long."""
+"""Each run draws the same examples. --hypothesis-profile=long draws more examples, at random."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import hypothesis
 
-# scripts/setup --torch and --exporters install PyTorch and transformers separately. They come after
-# all packages of this environment.
+# scripts/setup --torch and --exporters install PyTorch and transformers into separate folders.
+# Packages of this environment come first.
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
-for apart in ("torch", "exporters"):
-    place = Path(__file__).resolve().parents[2] / ".deps" / apart / "lib" / VERSION
-    sys.path.append(str(place / "site-packages"))
+for name in ("torch", "exporters"):
+    folder = Path(__file__).resolve().parents[2] / ".deps" / name / "lib" / VERSION
+    sys.path.append(str(folder / "site-packages"))
 
-# No deadline: a busy machine is no fault of the code.
+# No deadline, because the machine may be busy.
 common = {"deadline": None, "database": None}
 hypothesis.settings.register_profile("ci", max_examples=400, derandomize=True, **common)
 hypothesis.settings.register_profile("long", max_examples=20_000, **common)

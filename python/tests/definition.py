@@ -1,5 +1,4 @@
-"""Attention by its definition, in float64: of NumPy's arrays, or of torch's tensors with their
-gradients."""
+"""Attention by its definition in float64, for NumPy arrays or torch tensors with gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def attention(
 ) -> tuple[Any, Any]:
     """Returns results and the logarithms of the rows' sums. Operands are (..., heads, rows,
     depth); k and v may have fewer heads. kept and bias broadcast to the scores. A row without
-    keys is 0, and its logarithm is -infinity if it has no sink.
+    keys is 0. Its logarithm is -infinity without a sink.
     """
     np_or_torch, double = module_of(q)
     q, k, v = (double(one) for one in (q, k, v))
@@ -38,7 +37,7 @@ def attention(
         is_masked = is_masked | ~kept
     scores = np_or_torch.where(is_masked, NOTHING, scores)
     column = np_or_torch.zeros_like(scores.sum(-1))[..., None]
-    columns = [scores, column + 2 * NOTHING]  # never none
+    columns = [scores, column + 2 * NOTHING]  # so that a row without keys has a column
     if sinks is not None:
         columns.append(column + double(sinks)[:, None, None])
     scores = np_or_torch.concatenate(columns, -1)
@@ -51,7 +50,7 @@ def attention(
 
 
 def for_each_head(operand: Any, q: Any) -> Any:
-    """Repeats heads that several of the query's share."""
+    """Repeats each head of key or value for the query heads that share it."""
     if min(operand.ndim, q.ndim) < 3 or not 1 < operand.shape[-3] < q.shape[-3]:
         return operand
     shared = q.shape[-3] // operand.shape[-3]

@@ -1,12 +1,13 @@
-"""Compares "maskwise" and "maskwise_flash" with eager attention, for every type of model that
+"""Compares "maskwise" and "maskwise_flash" with eager attention, for each type of model that
 transformers can build from a small configuration.
 
 usage: every_model.py [--part I N] [TYPE...]
 
-A type agrees if its results are eager attention's, by from_config() and by
-set_attn_implementation(), without padding, with padding on the left and on the right, and if a
-masked word changes nothing. If transformers does not allow "sdpa" (flash_attention_2) for a type,
-the type must be refused with transformers' text.
+A type agrees if its results equal those of eager or SDPA attention, and if masked words have no
+effect, as in eager attention. Models are built by from_config() and by set_attn_implementation().
+Each model runs without padding, with padding on the left and with padding on the right. If
+transformers refuses "sdpa" (for "maskwise_flash": "flash_attention_2") for a type, Maskwise must
+refuse the type with transformers' text.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ from transformers import PreTrainedModel, modeling_utils
 STOCK = {maskwise_transformers.NAME: "sdpa", maskwise_transformers.FLASH_NAME: "flash_attention_2"}
 OWN_REFUSAL = "has attention of its own"
 MOST_BYTES = 8 * 2**30
-TOLERANCE = 2e-4  # share of the largest value
-SECONDS = 180  # for a type
+TOLERANCE = 2e-4  # relative to the largest value
+SECONDS = 180  # time limit of a type
 PADDED = 9
 
 
@@ -83,13 +84,13 @@ class Case:
     inputs: dict[str, Any]
     mask: Any
     expected: list[Any]
-    of_sdpa: list[Any] | None = None  # if SDPA's results differ, as in rows without keys
-    changed: dict[str, Any] | None = None  # with other tokens where the mask is 0
+    sdpa_results: list[Any] | None = None  # may differ from eager results in rows without keys
+    changed: dict[str, Any] | None = None  # inputs with other tokens where the mask is 0
     is_independent: bool = False  # eager attention ignores masked tokens
 
 
 def cases_of(model: Any) -> list[Case]:
-    """Cases with inputs and expected results, computed by eager attention."""
+    """Cases with inputs and the results of eager attention."""
     failure: Exception | None = None
     for inputs in candidates(model):
         try:
@@ -113,13 +114,13 @@ def cases_of(model: Any) -> list[Case]:
     with suppress(ValueError, KeyError):
         model.set_attn_implementation("sdpa")
         for case in cases:
-            case.of_sdpa = outputs(model, case.inputs)
+            case.sdpa_results = outputs(model, case.inputs)
     model.set_attn_implementation("eager")
     return cases
 
 
 def unmasked(values: Any, mask: Any) -> Any:
-    """The rows that the mask keeps; there may be one more at either end."""
+    """The rows that the mask keeps. The values may have one more row, at either end."""
     if mask is None or values.ndim < 2 or len(values) != len(mask):
         return values
     more = values.shape[1] - mask.shape[1]
@@ -130,7 +131,7 @@ def unmasked(values: Any, mask: Any) -> Any:
 
 
 def apart(actual: list[Any], expected: list[Any], mask: Any) -> str:
-    """The first difference of the results in rows that the mask keeps."""
+    """Describes the first difference in rows that the mask keeps; empty if there is none."""
     if [one.shape for one in actual] != [one.shape for one in expected]:
         return f"shapes {[tuple(one.shape) for one in actual]}"
     for value, other in zip(actual, expected, strict=True):
@@ -152,7 +153,7 @@ class Count:
 
 @contextmanager
 def counted() -> Iterator[Count]:
-    """The attentions that Maskwise runs."""
+    """Counts the attentions that Maskwise runs."""
     count, run = Count(), maskwise_transformers.run
 
     def counting(call: AttentionCall) -> Any:
@@ -167,30 +168,28 @@ def counted() -> Iterator[Count]:
 
 
 @contextmanager
-def flash_attn_at_hand() -> Iterator[None]:
-    """Makes transformers find every package and download nothing, so that it refuses only the
-    model.
-    """
+def pretended_flash_attn() -> Iterator[None]:
+    """Makes transformers act as if flash_attn were installed, and refuse only the model."""
 
     def correct(self: Any, attn_implementation: Any, *_: Any, **__: Any) -> Any:
         return self.get_correct_attn_implementation(attn_implementation, True)
 
-    with ExitStack() as kept:
+    with ExitStack() as patches:
         for owner, name, value in (
             (PreTrainedModel, "_check_and_adjust_attn_implementation", correct),
             (PreTrainedModel, "_flash_attn_import_error", lambda *_, **__: None),
             (modeling_utils, "is_flash_attn_2_available", lambda: True),
         ):
             if hasattr(owner, name):
-                kept.enter_context(patch.object(owner, name, value))
+                patches.enter_context(patch.object(owner, name, value))
         yield
 
 
 def refusal(kind: str, variant: Variant, name: str) -> str:
-    """The error text of from_config(), or empty."""
+    """The error text of from_config(); empty if there is no error."""
     try:
         with (
-            flash_attn_at_hand(),
+            pretended_flash_attn(),
             torch.device("meta"),
             suppress(NotImplementedError, RuntimeError),
         ):
@@ -207,7 +206,8 @@ def faults_of(model: Any, cases: list[Case], name: str) -> list[str]:
     for case in cases:
         actual = outputs(model, case.inputs)
         difference = apart(actual, case.expected, case.mask)
-        if difference and (case.of_sdpa is None or apart(actual, case.of_sdpa, case.mask)):
+        reference = case.sdpa_results
+        if difference and (reference is None or apart(actual, reference, case.mask)):
             faults.append(f"{name} differs by {difference}")
         if case.is_independent and apart(outputs(model, case.changed or {}), actual, case.mask):
             faults.append(f"{name}: a masked word changes an unmasked row")
@@ -233,8 +233,8 @@ class Verdict:
 def examine_name(
     verdict: Verdict, variant: Variant, model: Any, cases: list[Case], name: str
 ) -> None:
-    of_stock = refusal(verdict.kind, variant, STOCK[name])
-    said: list[str] = []
+    stock_refusal = refusal(verdict.kind, variant, STOCK[name])
+    refusals: list[str] = []
     ways: list[Callable[[], Any]] = [
         lambda: build(verdict.kind, variant, name),
         lambda: model.set_attn_implementation(name) or model,
@@ -243,18 +243,19 @@ def examine_name(
         try:
             one = way()
         except ValueError as error:
-            said.append(str(error).replace(repr(name), "NAME"))
+            refusals.append(str(error).replace(repr(name), "NAME"))
         else:
             verdict.faults += faults_of(one, cases, name)
     model.set_attn_implementation("eager")
-    if not said:
+    if not refusals:
         return
-    if of_stock and all(of_stock in one for one in said):
+    if stock_refusal and all(stock_refusal in one for one in refusals):
         verdict.refused.append(f"{name}: as stock")
-    elif not of_stock and all(OWN_REFUSAL in one for one in said):
+    elif not stock_refusal and all(OWN_REFUSAL in one for one in refusals):
         verdict.refused.append(f"{name}: own attention")
     else:
-        verdict.faults.append(f"{name} is refused: {said[0][:150]} (stock: {of_stock[:80]!r})")
+        texts = f"{refusals[0][:150]} (stock: {stock_refusal[:80]!r})"
+        verdict.faults.append(f"{name} is refused: {texts}")
 
 
 def examine(kind: str) -> Verdict:
@@ -306,7 +307,8 @@ def main() -> int:
     transformers.logging.set_verbosity_error()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)  # models are small
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))  # or should be
+    # A model may be large despite its small configuration.
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     maskwise.torch.LEAST_PRODUCTS = 0
     part, parts = arguments.part
     counts: Counter[str] = Counter()

@@ -18,17 +18,17 @@ from where_models import session_of
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
 NAMES = {F32: "f32", F16: "f16"}
-# Tolerances for weights, which are at most 1, and for means of normally distributed numbers.
+# Tolerances of softmax weights and of means of normally distributed numbers.
 TOLERANCE = {F32: 2e-5, F16: 4e-3}
 Node = onnx.NodeProto
 Feeds = dict[str, Array]
-# A step of a chain: its operator, the row's index among its inputs, and the other inputs.
+# A step of a chain: its operator and its inputs. The empty name stands for the row.
 STEPS: dict[str, tuple[str, Sequence[str]]] = {
     "mul": ("Mul", ["", "scale"]),
-    "mul_turned": ("Mul", ["scale", ""]),
+    "mul_reversed": ("Mul", ["scale", ""]),
     "div": ("Div", ["", "root"]),
     "add": ("Add", ["", "bias"]),
-    "add_turned": ("Add", ["bias", ""]),
+    "add_reversed": ("Add", ["bias", ""]),
     "sub": ("Sub", ["", "bias"]),
     "tanh": ("Tanh", [""]),
     "leaky": ("LeakyRelu", [""]),
@@ -41,7 +41,7 @@ RULES: dict[str, Callable[..., Array]] = {**model_values.RULES, "Softmax": soft_
 
 
 def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
-    """Computes every value of the graph, floats in 64 bits."""
+    """Every value of the graph, computed in f64."""
     values = {
         name: array if array.dtype == bool else array.astype(np.float64)
         for name, array in {**feeds, **constants}.items()
@@ -56,7 +56,8 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
 
 
 def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False) -> list[Node]:
-    """The steps over the row, a Softmax, and the operators that replace its NaN by 0."""
+    """The steps over the row, and a Softmax. With `zeros`, also operators that replace NaN by
+    0."""
     nodes = []
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
     for name, (before, after) in zip(names, itertools.pairwise(links), strict=True):
@@ -87,9 +88,11 @@ def make_model(
     shapes: dict[str, Shape | None] | None = None,
     opset: int = 17,
     is_open: bool = False,
-    says: dict[str, Shape] | None = None,
+    inner_values: dict[str, Shape] | None = None,
 ) -> bytes:
-    """A model of the nodes. Inputs have the feeds' shapes, open extents, or those in `shapes`."""
+    """A model of the nodes. Inputs have the feeds' shapes, or open extents if `is_open`. `shapes`
+    overrides these shapes. `inner_values` declares shapes of inner values.
+    """
     declared = {n: [None] * a.ndim if is_open else a.shape for n, a in feeds.items()}
     declared |= shapes or {}
     kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in feeds.items()}
@@ -99,7 +102,7 @@ def make_model(
         [value(name, element, None) for name in outputs],
         initializers(constants),
         opset,
-        [value(name, element, shape) for name, shape in (says or {}).items()],
+        [value(name, element, shape) for name, shape in (inner_values or {}).items()],
     )
 
 
@@ -110,18 +113,20 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model whose Reshape computes this value, with the declared shape."""
+    """A model in which a Reshape computes the value `name`, with the value's declared shape."""
     inputs = {one: array for one, array in feeds.items() if one != name}
     inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
     opened: dict[str, Shape | None] = {"whole": None, "shape": ["n"]}
-    says = {name: {**feeds, **constants}[name].shape}
+    inner_values = {name: {**feeds, **constants}[name].shape}
     first = op("Reshape", "whole", "shape", name)
-    return make_model([first, *nodes], inputs, F32, others, shapes=opened, opset=opset, says=says)
+    return make_model(
+        [first, *nodes], inputs, F32, others, shapes=opened, opset=opset, inner_values=inner_values
+    )
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session. Its claims of Softmax must be these, for example "rows f32 3 nodes"."""
+    """A session. Asserts its claims except Where's, for example "rows f32 3 nodes"."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
@@ -146,7 +151,7 @@ def used(nodes: list[Node], arrays: Feeds) -> Feeds:
 
 
 def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
-    """Fully masked rows, one of them with a NaN, and scores of +infinity."""
+    """Inputs with fully masked rows, and with scores that are NaN and infinite."""
     x = 4 * normal(random, shape, element)
     bias = normal(random, mask, element)
     cond = np.asarray(random.random(mask) < 0.7)
@@ -202,7 +207,7 @@ def attention_feeds(
     batch_first: bool = False,
     element: int = F32,
 ) -> Feeds:
-    """Shapes are {batch, heads, rows, depth}. Each row keeps its first key."""
+    """Inputs of {batch, heads, rows, depth}. Each row keeps its first key."""
     feeds = {n: normal(random, query if n == "q" else key, element) for n in "qkv"}
     if batch_first:
         feeds = {name: np.ascontiguousarray(a.swapaxes(1, 2)) for name, a in feeds.items()}
@@ -230,9 +235,7 @@ def checked(
     threads: int = 1,
     **model: Any,
 ) -> Any:
-    """A session with these claims, for a model of the nodes, whose results match their
-    definition.
-    """
+    """A session for a model of the nodes. Asserts these claims, and the results by definition."""
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
     result = make_model(nodes, feeds, element, constants, **model)
     session = fused_session(result, capfd, *claims, threads=threads)
@@ -241,8 +244,8 @@ def checked(
 
 
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
-    """A model with open shapes and one node for Maskwise. Inputs are small, or of a few
-    megabytes with an output of gigabytes.
+    """A model with open shapes and one node for Maskwise, and two sets of inputs. The first set is
+    small. The second set has megabytes, but its output would have gigabytes.
     """
     random = np.random.default_rng(0)
     short, long = (2, 60_000)
@@ -264,7 +267,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
-    """This many attentions in sequence, each on the result of the previous one."""
+    """A model of `count` attentions. Each reads the result of the previous one."""
     nodes: list[Node] = []
     for number in range(count):
         for node in masked_fill():

@@ -20,8 +20,8 @@ USUAL = [
     ["keep"],
     ["mul", "keep"],
     ["div", "mask"],
-    ["mul_turned", "add"],
-    ["div", "keep", "add_turned"],
+    ["mul_reversed", "add"],
+    ["div", "keep", "add_reversed"],
     ["add"],
     ["div", "tanh", "mul", "add"],
 ]
@@ -35,12 +35,12 @@ class Case:
     model: bytes
     element: int
     feeds: dict[str, Array]
-    outputs: dict[str, Pair | None]  # without extents that only the caller knows
+    outputs: dict[str, Pair | None]  # None if NumPy cannot compute the value
 
 
 class Generator(Builder):
     def by_version(self, op: str, since: int, x: Value, **lists: Sequence[int]) -> Value:
-        """Attributes that became inputs with a newer opset."""
+        """Emits a node whose attributes are inputs since opset `since`."""
         if self.opset < since:
             return self.emit(op, x, **lists)
         return self.emit(op, x, *(self.integers(numbers) for numbers in lists.values()))
@@ -90,7 +90,7 @@ class Generator(Builder):
         return self.disturb(self.emit("Where", asks, *sides))
 
     def laid_out(self, shape: Sequence[int]) -> Value:
-        """A value of this shape, in half of all cases by a Transpose."""
+        """A value of this shape. A Transpose may compute the value."""
         rank = len(shape)
         order = list(range(rank))
         kind = self.pick(["as is", "as is", "turned", "heads", "any"])
@@ -108,7 +108,7 @@ class Generator(Builder):
     def scaled(self, x: Value) -> Value:
         if not self.chance(0.3):
             return x
-        return self.disturb(self.step(self.pick(["mul", "mul_turned", "div"]), x))
+        return self.disturb(self.step(self.pick(["mul", "mul_reversed", "div"]), x))
 
     def attention(self) -> Value:
         outer = self.extents(int(self.random.integers(0, 4)))
@@ -128,7 +128,7 @@ class Generator(Builder):
         return self.masked_softmax(self.draw(shape, self.element))
 
     def where(self) -> Value:
-        """Broadcast, with arithmetic on both sides."""
+        """A Where that broadcasts, perhaps between arithmetic operators."""
         shape = self.extents(int(self.random.integers(0, 7)))
         kind = self.pick([self.element, self.element, self.element, I64, F64])
         x = self.draw(shape, kind)
@@ -209,7 +209,7 @@ class Generator(Builder):
         return self.emit(op, *inputs)
 
     def mask(self, shape: tuple[int, ...]) -> Value:
-        """Functions with jumps get exact values only."""
+        """A boolean value. Compares only exact values, which no rounding changes."""
         kind = self.pick([self.element, I64])
         x = self.broadcast(shape, kind)
         if not x.is_exact:
@@ -220,7 +220,7 @@ class Generator(Builder):
         return self.emit("And", asked, self.broadcast(shape, BOOL)) if self.chance(0.3) else asked
 
     def if_(self, x: Value) -> Value:
-        """Both branches use the same names."""
+        """An If whose branches use the same names."""
         branches: dict[str, Any] = {}
         before = self.counts["v"]
         for name in ("then_branch", "else_branch"):
@@ -247,7 +247,7 @@ class Generator(Builder):
         return self.emit("Loop", count, go, x, body=body)
 
     def scan(self, x: Value) -> None:
-        """The constant state, then the rows of a value."""
+        """A Scan over the rows of a value. The state does not change."""
         if not x.shape or not x.shape[0]:
             return
         state = self.number(SCALES)
@@ -263,7 +263,7 @@ class Generator(Builder):
         for name, one, pair in zip(names, (state, x), pairs, strict=True):
             self.results.append(self.register(name, one.kind, pair))
 
-    # The whole
+    # The whole model.
 
     def grow(self) -> None:
         motifs = [self.attention, self.attention, self.rows, self.rows, self.where]
@@ -277,14 +277,13 @@ class Generator(Builder):
                 self.attempt(self.pick(kinds), self.pick(floats))
 
     def attempt(self, build: Callable[..., Any], *arguments: Value) -> None:
-        """Ends the motif at a node that NumPy cannot run. Its nodes so far stay, mostly without
-        a reader.
-        """
+        """Builds a motif up to a node that NumPy cannot run. The earlier nodes stay."""
         with suppress(NOT_RUN):
             build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """Chooses outputs: mostly values without a reader, some with one, some values twice."""
+        """The model's outputs: most values without a consumer, and a few other values. Rarely, a
+        value is two outputs."""
         read = {name for node in self.nodes for name in node.input}
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced]
@@ -300,12 +299,14 @@ class Generator(Builder):
         outputs = self.outputs()
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced and one not in outputs]
-        told = [one for one in inner if one.name in self.said or self.chance(self.tells)]
+        told = [
+            one for one in inner if one.name in self.declared or self.chance(self.declares_inner)
+        ]
         graph = helper.make_graph(
             self.nodes,
             "generated",
             [
-                self.declare(one, "none" if one.name in self.unsaid else self.mode(0))
+                self.declare(one, "none" if one.name in self.undeclared else self.mode(0))
                 for one in self.inputs
             ],
             [self.declare(one, self.pick(["none", "open", self.mode(1)])) for one in outputs],

@@ -1,4 +1,4 @@
-"""A model under construction: its nodes, and its values in f64."""
+"""Builds a random model: its nodes, and its values in f64."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from onnx import NodeProto, helper, numpy_helper
 DTYPES = {kind: helper.tensor_dtype_to_np_dtype(kind) for kind in (F32, F16, F64, BOOL, I64)}
 COLUMNS = [1, 7, 32, 40, 64, 130, 260]
 INDICES = [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 7, 100_000, 2**31, 2**32, 2**63 - 1]
-ASKS = ("And", "Equal", "Greater", "IsNaN", "Less", "Not")
+BOOLEAN_OPS = ("And", "Equal", "Greater", "IsNaN", "Less", "Not")
 MOST_ELEMENTS = 140_000
-LARGE = 260  # elements per row: OpenVINO does not take less than 256 KiB
-NOT_RUN = (IndexError, KeyError, OverflowError, TypeError, ValueError)  # NumPy's
+LARGE = 260  # rows and columns: Maskwise leaves smaller results to OpenVINO
+NOT_RUN = (IndexError, KeyError, OverflowError, TypeError, ValueError)  # NumPy cannot run the node
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,20 @@ class Builder:
         self.constants: list[Any] = []
         self.feeds: dict[str, Array] = {}
         self.results: list[Value] = []
-        self.unsaid: set[str] = set()
-        self.said: set[str] = set()
+        self.undeclared: set[str] = set()  # values whose shapes the model must not declare
+        self.declared: set[str] = set()  # values whose shapes the model must declare
         # values of nodes that NumPy cannot run, and values after them
         self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
-        # Unusual properties of this model.
+        # Chances of unusual properties.
         self.disturbs = self.pick([0, 0, 0.05, 0.15])
         self.twists = self.pick([0, 0, 0, 0, 0, 0, 0.1, 0.2])
+        self.declares_inner = self.pick([0, 0, 0.3, 1.0])
+        self.declares_wrong = self.pick([0, 0, 0, 0, 0, 0, 0.05])
+        # How the model declares the shapes of inputs, and of other values.
         self.declares = [
             self.pick(["static", "open", "named", "mixed"] * 2 + ["none"]) for _ in "iv"
         ]
-        self.tells = self.pick([0, 0, 0.3, 1.0])  # shapes of values inside
-        self.lies = self.pick([0, 0, 0, 0, 0, 0, 0.05])
 
     def chance(self, share: float) -> bool:
         return bool(self.random.random() < share)
@@ -116,7 +117,7 @@ class Builder:
         return value
 
     def draw(self, shape: Sequence[int], kind: int) -> Value:
-        """An earlier value of this shape, or a new one."""
+        """An earlier value of this shape, or a new value."""
         same = [one for one in self.values if one.kind == kind and one.shape == tuple(shape)]
         if same and self.chance(0.3):
             return self.pick(same)
@@ -136,14 +137,15 @@ class Builder:
         return self.add_value(np.array(numbers, np.int64), I64, self.chance(0.95))
 
     def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
-        """A random shape that broadcasts to this one."""
+        """A value of a random shape that broadcasts to `shape`."""
         start = int(self.random.integers(0, len(shape) + 1)) if self.chance(0.5) else 0
         return self.draw([n if self.chance(0.8) else 1 for n in shape[start:]], kind)
 
     # Nodes
 
     def emit(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """Adds a node. Raises ValueError if NumPy cannot run it."""
+        """Adds a node. Raises one of NOT_RUN if NumPy cannot run the node, and ValueError if its
+        result is too large."""
         node = helper.make_node(
             op, [one.name if one else "" for one in inputs], [self.fresh("v")], **attributes
         )
@@ -156,7 +158,7 @@ class Builder:
         return self.register(node.output[0], self.kind_of(op, inputs, attributes), pair)
 
     def kind_of(self, op: str, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> int:
-        if op in ASKS:
+        if op in BOOLEAN_OPS:
             return BOOL
         if op == "If":
             return int(attributes["then_branch"].output[0].type.tensor_type.elem_type)
@@ -164,7 +166,7 @@ class Builder:
         return int(attributes.get("to", first.kind if first else self.element))
 
     def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
-        """Gives an attribute another value, maybe an invalid one."""
+        """The node and its result. May change an attribute, maybe to an invalid value."""
         (pair,) = self.evaluator.outputs(node, self.arrays)
         if not node.attribute or not self.chance(self.twists):
             return node, pair
@@ -179,20 +181,20 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # Hosts may refuse the node, but not because of its shape.
-            self.unsaid.update(node.input)
-            self.said.update(node.output)
+            # Hosts may refuse the node, but not because of a shape.
+            self.undeclared.update(node.input)
+            self.declared.update(node.output)
             self.unknown.update(node.output)
             return twisted, pair
 
     def follow(self, node: NodeProto) -> None:
         self.nodes.append(node)
-        inner = [name for one in node.attribute for held in one.g.node for name in held.output]
+        inner = [name for one in node.attribute for body in one.g.node for name in body.output]
         if not self.unknown.isdisjoint([*node.input, *inner]):
             self.unknown.update(node.output)
 
     def inside(self, arguments: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
-        """A subgraph, which reads values from outside, too."""
+        """A subgraph, which may also read values from outside."""
         outside, visible = self.nodes, len(self.values)
         self.nodes = []
         self.values += arguments
@@ -220,7 +222,7 @@ class Builder:
         }
         forms["mixed"] = lambda n: forms[self.pick(["static", "open", "named"])](n)
         shape = [forms[mode](n) for n in value.shape]
-        if self.chance(self.lies):
+        if self.chance(self.declares_wrong):
             shape = self.pick([[*shape, 1], shape[1:], [self.pick([0, 1, 7]), *shape[1:]]])
         return helper.make_tensor_value_info(value.name, value.kind, shape)
 

@@ -1,7 +1,7 @@
-"""Values of a model's graph in 64 bits: exact, and again with every rounding displaced.
+"""Computes the values of a model's graph twice in f64: exactly, and with every rounding displaced
+("shaken").
 
-The difference of the two bounds the difference of two correct runs of the model. Where it is zero,
-correct runs are equal.
+The difference of these values bounds the difference of two correct runs of the model.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ BOOL, I64 = TensorProto.BOOL, TensorProto.INT64
 Pair = tuple[Array, Array]
 Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
-LEAST_WEIGHT = 2.0**-120  # below, exp may be 0
-SUMMED_EXACTLY = (
-    4096  # elements of a Softmax, before the order of its sum costs as much as a rounding
-)
+LEAST_WEIGHT = 2.0**-120  # hosts may compute a smaller weight as 0
+# With this many elements, the order of a Softmax's sum may change the sum as much as a rounding.
+SUMMED_EXACTLY = 4096
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
 LARGEST = {F32: (2 - 2.0**-23) * 2.0**127, F16: 65504.0}
 
@@ -34,7 +33,7 @@ def soft_max(x: Array, axis: int = -1) -> Array:
 
 
 def soft_max_from_axis(x: Array, axis: int = 1) -> Array:
-    """A Softmax along all dimensions from the axis on, as before opset 13."""
+    """A Softmax over all dimensions from the axis on, as before opset 13."""
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(axis)
     rows = math.prod(x.shape[: axis % x.ndim if axis < x.ndim else axis])
@@ -80,7 +79,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "And": np.logical_and,
     "Cast": cast,
     "Clip": clip,
-    "Concat": lambda *all, axis: np.concatenate(all, axis),
+    "Concat": lambda *arrays, axis: np.concatenate(arrays, axis),
     "Div": np.divide,
     "Equal": np.equal,
     "Expand": expand,
@@ -104,16 +103,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(int(axis) for axis in axes)),
     "Where": np.where,
 }
-ROUNDING = (
-    "Div",
-    "LeakyRelu",
-    "MatMul",
-    "Mul",
-    "Softmax",
-    "Tanh",
-)  # f32 operators: rounded once, or sums in any order
-# All hosts that run a node in f32 round equal values equally, by half a unit of the sum, which may
-# be much larger than earlier roundings. In f16, a host may round before or after it.
+# Operators whose f32 results differ between hosts.
+ROUNDING = ("Div", "LeakyRelu", "MatMul", "Mul", "Softmax", "Tanh")
+# In f32, hosts compute equal sums of equal values. If the values differ, the sums' rounding may be
+# much larger than the difference. In f16, a host may round before or after a sum.
 SUMS = ("Add", "Sub")
 
 
@@ -128,12 +121,12 @@ class Evaluator:
             values.update(zip(node.output, self.outputs(node, values), strict=True))
 
     def outputs(self, node: NodeProto, values: Values) -> list[Pair]:
-        """Raises NumPy's exception if the node cannot be run."""
+        """Raises one of NumPy's exceptions if NumPy cannot run the node."""
         attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
         inputs = [values[name] if name else None for name in node.input]
         if node.op_type in ("If", "Loop", "Scan"):
-            held = {"If": self.branch, "Loop": self.loop, "Scan": self.scan}[node.op_type]
-            return held(inputs, values, **attributes)
+            runner = {"If": self.branch, "Loop": self.loop, "Scan": self.scan}[node.op_type]
+            return runner(inputs, values, **attributes)
         rule = RULES.get(node.op_type) or (soft_max if self.opset >= 13 else soft_max_from_axis)
         with np.errstate(all="ignore"):
             exact, shaken = (
@@ -154,8 +147,8 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # A weight near 0, or a discarded one, times infinity may differ from the exact result,
-            # even after Max and comparisons.
+            # Infinity times a weight that a host may compute as 0 is NaN in one run, and infinite
+            # in another.
             x = np.where(np.isfinite(x), x, np.where(np.isnan(exact), 0, np.nan))
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]
@@ -166,7 +159,7 @@ class Evaluator:
         return np.where(scale == 0, x, x + noise)
 
     def row_size(self, shape: tuple[int, ...], axis: int | None = None) -> int:
-        """The values of a Softmax."""
+        """The number of elements that one Softmax sums."""
         if self.opset >= 13:
             return shape[-1 if axis is None else axis]
         return math.prod(shape[1 if axis is None else axis :])

@@ -1,4 +1,4 @@
-"""ONNX's Where: its types, and its node tests."""
+"""Types, models and node tests of ONNX's Where."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Shape = Sequence[int | str | None]
 
 
 def op(kind: str, *names: str, **attributes: Any) -> onnx.NodeProto:
-    """A node. The last name is its output."""
+    """A node. The last of `names` is its output."""
     return helper.make_node(kind, names[:-1], names[-1:], **attributes)
 
 
@@ -47,10 +47,10 @@ def model_of(
     outputs: Sequence[onnx.ValueInfoProto],
     constants: Sequence[onnx.TensorProto] = (),
     opset: int = 16,
-    says: Sequence[onnx.ValueInfoProto] = (),
+    inner_values: Sequence[onnx.ValueInfoProto] = (),
 ) -> bytes:
-    """`says`: shapes that the model declares for inner values."""
-    graph = helper.make_graph(nodes, "test", inputs, outputs, constants, value_info=says)
+    """`inner_values`: shapes that the model declares for inner values."""
+    graph = helper.make_graph(nodes, "test", inputs, outputs, constants, value_info=inner_values)
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return bytes(helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
 
@@ -72,14 +72,14 @@ def where_model(
 
 
 def choice(then: Sequence[onnx.NodeProto], otherwise: Sequence[onnx.NodeProto]) -> onnx.NodeProto:
-    """An If on input b. Both branches have the f32 result r."""
+    """An If on input b. Each branch has the f32 result r."""
     out = [value("r", TensorProto.FLOAT, None)]
     branches = [helper.make_graph(nodes, "branch", [], out) for nodes in (then, otherwise)]
     return op("If", "b", "o", then_branch=branches[0], else_branch=branches[1])
 
 
 def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:
-    """Three shapes that broadcast to each other. In some, condition has the largest."""
+    """Three shapes that broadcast to each other. Each may be the largest."""
     whole = [int(extent) for extent in random.integers(0, 8, int(random.integers(0, 5)))]
     shapes = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A plugin of pytest: np.where is maskwise.where, and its calls are counted."""
+"""A pytest plugin that replaces np.where by maskwise.where and counts the calls."""
 
 from __future__ import annotations
 

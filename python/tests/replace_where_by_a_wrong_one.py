@@ -1,4 +1,4 @@
-"""A pytest plugin that makes np.where take the wrong side."""
+"""A pytest plugin that makes np.where select the wrong operand."""
 
 from __future__ import annotations
 

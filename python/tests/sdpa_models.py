@@ -17,7 +17,7 @@ Node = Any
 
 @dataclass
 class Attention:
-    """One random model."""
+    """The properties of a model, and the seed of its operands."""
 
     batch: int = 2
     heads: int = 3
@@ -27,15 +27,15 @@ class Attention:
     columns: int = 16
     whole: bool = True  # the model has ScaledDotProductAttention; else separate operators
     causal: bool = False
-    mask: str = "none"  # bool, bias
+    mask: str = "none"  # or "bool" or "bias"
     mask_shape: tuple[int, ...] = ()
     scale: float | None = None
-    turned: tuple[str, ...] = ()  # the letters of "qkvo" that are in {batch, rows, heads, depth}
-    transposed_b: bool = True  # transposed inputs of the first product
-    scaled: str = "scores"  # the operand that the scale multiplies, or "query"
+    turned: tuple[str, ...] = ()  # operands of "qkvo" with the layout {batch, rows, heads, depth}
+    transposed_b: bool = True  # MatMul transposes the key; else a Transpose does
+    scaled: str = "scores"  # what the scale multiplies: "scores" or "query"
     cap: float | None = None
     zeroes_nan: bool = False
-    selects: bool = False  # the mask replaces scores; else it is converted to a bias
+    selects: bool = False  # the mask replaces scores; else a Select makes a bias of the mask
     opens: bool = False
     element: ov.Type = field(default=F32)
     seed: int = 0

@@ -1,4 +1,4 @@
-"""OpenVINO models of Select, and runs of them."""
+"""Builds OpenVINO models of Select, and runs OpenVINO models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import openvino as ov
 from arrays import BFLOAT16, Array
 from openvino import opset13 as ops
 
-# Without float16, which OpenVINO has too, these are all types of Select-1 in Maskwise.
+# All types of Select-1 in Maskwise.
 TYPES = {
     ov.Type.boolean: np.dtype("?"),
     ov.Type.i8: np.dtype("b"),
@@ -27,7 +27,7 @@ TYPES = {
     ov.Type.u64: np.dtype("L"),
     ov.Type.f64: np.dtype("d"),
 }
-# Keeps f32: else some processors compute in bf16.
+# f32, because OpenVINO computes in bf16 on some CPUs.
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 Shape = Sequence[int]
 Node = Any
@@ -62,18 +62,18 @@ def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
 
 
 def count_taken(model: ov.Model | ov.CompiledModel) -> int:
-    """How many operations are Maskwise's in a compiled model, without those in bodies."""
+    """How many operations Maskwise runs in a compiled model, except in bodies."""
     compiled = compile_model(model) if isinstance(model, ov.Model) else model
     return kinds_of_run(compiled).count("Reference")
 
 
 def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
-    """The first output. bfloat16 is passed as its bits."""
+    """The first output. Passes bfloat16 as bits."""
     request = compiled.create_infer_request()
     for port, array in zip(compiled.inputs, arrays, strict=True):
         bits = np.ascontiguousarray(array).reshape(array.shape)
         bits = bits.view(np.uint16) if bits.dtype == BFLOAT16 else bits
-        # OpenVINO 2026.0 takes no array without dimensions or elements.
+        # OpenVINO 2026.0 refuses arrays without dimensions or elements.
         flat = np.atleast_1d(bits if bits.size else np.zeros(1, bits.dtype))
         request.set_tensor(port, ov.Tensor(flat, array.shape, port.element_type))
     request.infer(share_outputs=True)
@@ -83,7 +83,7 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
 
 
 def accelerate(model: ov.Model, **options: Any) -> ov.Model:
-    """An accelerated copy for the precision of SETTINGS."""
+    """Accelerates for the precision of SETTINGS."""
     return maskwise.openvino.accelerate(model, **{"precision": "f32", **options})
 
 

@@ -1,4 +1,4 @@
-"""Small models of random weights, of any type in transformers, and inputs for them."""
+"""Small models of each type in transformers, with random weights, and inputs for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from transformers.models.auto.modeling_auto import (
 MOST_PARAMETERS = 40_000_000
 LENGTH, DECODED = 40, 23
 WORDS = 99
-# The first pattern that matches a number's name gives its value.
+# Values of a configuration's numbers, by patterns of their names. The first match counts.
 SIZES = (
     (r"^(hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|emb_dim|width)$", 64),
     (r"^(word_embed_proj_dim|lm_hidden_size|out_hidden_size|hidden_dim|text_embed_dim)$", 64),
@@ -60,7 +60,7 @@ SIZES = (
 
 
 LISTS = {"attn_layer_indices": [1], "mrope_section": [2, 3, 3]}
-# Numbers that default configurations leave out. Some models have no use for them, or take another.
+# Values of numbers that default configurations leave out. A model may accept only some values.
 Variant = dict[str, Any]
 VARIANTS: tuple[Variant, ...] = (
     {"num_key_value_heads": 2, "head_dim": 16},
@@ -78,7 +78,7 @@ def size_of(name: str, variant: Variant) -> int | None:
 
 
 def shrunk(known: dict[str, Any], config: Any, variant: Variant) -> dict[str, Any]:
-    """A configuration's values that build a small model."""
+    """The values of a configuration that must change to build a small model."""
     parts, aliases = getattr(config, "sub_configs", {}), getattr(config, "attribute_map", {})
     small: dict[str, Any] = {}
     for name, value in known.items():
@@ -113,7 +113,7 @@ def config_of(kind: str, variant: Variant) -> Any:
 
 
 def class_of(config: Any) -> Any:
-    """The library's class for language models, or the first that its Auto classes do not list."""
+    """The configuration's model class, from transformers' Auto classes or from its module."""
     mappings = [MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, MODEL_MAPPING]
     for mapping in mappings:
         if type(config) in mapping:
@@ -152,7 +152,7 @@ def words(length: int, seed: int) -> Any:
 
 
 def number(config: Any, *names: str, default: int) -> int:
-    """Attributes of a configuration or its parts."""
+    """The first of these attributes that a configuration or one of its parts has."""
     parts = [config] + [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
     for part in parts:
         for name in names:
@@ -164,7 +164,7 @@ def number(config: Any, *names: str, default: int) -> int:
 
 
 def candidates(model: Any) -> Iterator[dict[str, Any]]:
-    """Inputs that its forward() may take."""
+    """Inputs that the model's forward() may accept."""
     config, known = model.config, inspect.signature(model.forward).parameters
     size = number(config, "image_size", default=32)
     channels = number(config, "num_channels", "in_channels", default=3)

@@ -1,4 +1,4 @@
-"""ONNX Runtime without Maskwise runs first, in processes that invalid operands may end."""
+"""Runs models in ONNX Runtime without Maskwise, in processes that invalid operands may crash."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from arrays import Array
 from attention_models import Case, rows_that_count, tolerance
 from where_models import providers_of, session_of, stock_session
 
-MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # seconds per operator
-# From here on a row that a mask leaves nothing is 0, and a soft cap comes before the mask.
+MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # models per operator
+# Since 1.28, a fully masked row is 0, and a soft cap precedes the mask.
 IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
-SECONDS = 20  # seconds per model, before it counts as hanging
+SECONDS = 20  # a model that runs longer counts as hanging
 MASKWISE = maskwise.onnxruntime.PROVIDER
 Results = list[Array]
 
@@ -26,7 +26,7 @@ def run_stock(model: bytes, feeds: dict[str, Array]) -> Results | str:
     """The outputs, or the error text."""
     try:
         return [*stock_session(model).run(None, feeds)]
-    except Exception as failure:  # its classes are private
+    except Exception as failure:  # ONNX Runtime's error classes are private
         return str(failure)
 
 
@@ -35,7 +35,7 @@ def send_stock(to: Connection, model: bytes, feeds: dict[str, Array]) -> None:
 
 
 class StockJudge:
-    """Runs each model in a separate process, forked from one that has only loaded the modules."""
+    """Runs each model in its own process, forked by a server that has loaded the modules."""
 
     def __init__(self) -> None:
         self.context = multiprocessing.get_context("forkserver")
@@ -59,10 +59,10 @@ class StockJudge:
 def results_of(
     make: Any, model: bytes, feeds: dict[str, Array], kind: str
 ) -> tuple[Any, str, bool]:
-    """The outputs or an error, and whether Maskwise has the operator."""
+    """The outputs, the error text, and whether Maskwise claims the operator."""
     try:
         session = make(model)
-    except Exception as failure:  # its classes are private
+    except Exception as failure:  # ONNX Runtime's error classes are private
         return None, str(failure), False
     claimed = providers_of(session, kind) == [MASKWISE]
     try:

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind: one sentence of Maskwise, of an error that the call documents."""
+"""Arguments of the wrong kind raise a documented error, whose text is one line by Maskwise."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refused(error: type[Exception], words: str, call: Callable[[], Any]) -> None
 
 
 @pytest.mark.parametrize("value", [5, None, [1, 2], {}, object(), X, int, 0.5], ids=repr)
-def test_what_is_no_model(value: Any) -> None:
+def test_a_model_argument_of_a_wrong_type(value: Any) -> None:
     for call in (
         maskwise.onnxruntime.session,
         maskwise.openvino.accelerate,
@@ -70,8 +70,8 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     for content in (b"", JUNK, b"text\n"):
         file = tmp_path / "model.onnx"
         file.write_bytes(content)
-        refused(ValueError, f"model is {file}, no ONNX", lambda file=file: session(file))
-        words = f"model is {len(content)} bytes, no ONNX"
+        refused(ValueError, f"model is {file}, not an ONNX model", lambda file=file: session(file))
+        words = f"model is {len(content)} bytes, not an ONNX model"
         refused(ValueError, words, lambda content=content: session(content))
 
 
@@ -79,7 +79,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [5, "CPUExecutionProvider", ["CPU"], X], ids=repr)
 def test_keywords_of_a_session(name: str, value: Any) -> None:
     call = maskwise.onnxruntime.session
-    refused(ValueError, f"{name}: Maskwise comes first", lambda: call(MODEL, **{name: value}))
+    refused(ValueError, f"{name} is ", lambda: call(MODEL, **{name: value}))
 
 
 @pytest.mark.parametrize("name", ["force", "zero_masked_rows"])
@@ -160,7 +160,7 @@ def test_settings_of_attention(name: str, value: Any, expected: str) -> None:
         refused(TypeError, expected, call)
 
 
-def test_flags_of_attention_may_be_numpys() -> None:
+def test_flags_of_attention_may_be_numpy_bools() -> None:
     expected = maskwise.attention(Q, Q, Q, is_causal=True)
     for flag in (np.True_, 1):
         assert np.array_equal(maskwise.attention(Q, Q, Q, is_causal=flag), expected)
@@ -172,7 +172,7 @@ def test_an_out_of_another_shape() -> None:
 
 
 def run(module: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
-    """Status, standard output, last line of standard error."""
+    """Returns the status, standard output, and the last line of standard error."""
     done = run_python("-m", module, *arguments, **variables)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr.strip().rpartition("\n")[2]
@@ -204,8 +204,8 @@ def test_reports_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
     [
         (["nowhere"], "model is nowhere, expected a file that exists"),
         (["."], "model is the directory ., expected a file"),
-        (["junk"], "model is junk, no ONNX model"),
-        (["empty"], "model is empty, no ONNX model"),
+        (["junk"], "model is junk, not an ONNX model"),
+        (["empty"], "model is empty, not an ONNX model"),
         (["model", "--dim", "seq=x"], "--dim: 'seq=x', expected NAME=EXTENT"),
         (["model", "--dim", "seq"], "--dim: 'seq', expected NAME=EXTENT"),
         (["model", "--dim", "=3"], "--dim: '=3', expected NAME=EXTENT"),

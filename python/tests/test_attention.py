@@ -1,4 +1,4 @@
-"""maskwise.attention against its definition in float64."""
+"""Compares maskwise.attention with the definition of attention in float64."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 FLOATS = [np.dtype("f"), np.dtype("e"), BFLOAT16]
-# Relative to the largest value: f32 sums of some hundred elements, or the rounding of weights and
-# result.
+# Relative to the largest value. For f32, the error of sums over up to 2000 keys. For the other
+# types, the rounding of the weights and the result.
 TOLERANCE = {FLOATS[0]: 3e-5, FLOATS[1]: 2**-9, FLOATS[2]: 2**-6}
 LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
@@ -47,7 +47,7 @@ def assert_close(got: Any, expected: Array, v: Array) -> None:
 
 
 def narrowed(draw: st.DrawFn, shape: Shape) -> Shape:
-    """A shape that broadcasts to this one."""
+    """A shape that broadcasts to `shape`."""
     some = tuple(draw(st.sampled_from([1, extent])) for extent in shape)
     return some[draw(st.integers(0, len(some))) :]
 
@@ -62,7 +62,7 @@ def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, elem
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[list[Array], dict[str, Any]]:
-    """q, k, v and perhaps a mask, of any layout, and keywords."""
+    """Draws q, k, v and perhaps a mask, in any layout, and the keywords."""
     outer = list(
         draw(
             hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=2, min_side=0, max_side=4)
@@ -132,7 +132,7 @@ def test_one_query() -> None:
     assert_close(got, reference(q[..., :1, :], *one, enable_gqa=True), v)
 
 
-def test_rows_that_are_masked_as_a_whole_are_zero() -> None:
+def test_fully_masked_rows_are_zero() -> None:
     q, k, v = standard(rows=70)
     kept = np.ones((70, 70), bool)
     kept[3:5] = False
@@ -143,13 +143,13 @@ def test_rows_that_are_masked_as_a_whole_are_zero() -> None:
     assert not maskwise.attention(q, k[..., :0, :], v[..., :0, :]).any()
 
 
-def test_a_boundary_is_top_left() -> None:
+def test_is_causal_counts_from_the_first_row() -> None:
     q, k, v = standard(rows=9)
     got = maskwise.attention(q[..., :4, :], k, v, is_causal=True)
     assert np.array_equal(got[..., 0, :], v[..., 0, :])
 
 
-def test_masked_keys_may_be_anything() -> None:
+def test_masked_keys_may_be_nan() -> None:
     q, k, v = standard(rows=200)
     kept = np.arange(200) < 77
     expected = reference(q, k, v, kept)
@@ -157,7 +157,7 @@ def test_masked_keys_may_be_anything() -> None:
     assert_close(maskwise.attention(q, k, v, kept), expected, v)
 
 
-def test_the_result_lies_as_q_does() -> None:
+def test_the_result_has_the_memory_order_of_q() -> None:
     q, k, v = (operand.transpose(0, 2, 1, 3) for operand in standard())
     assert maskwise.attention(q, k, v).flags.c_contiguous is False
     assert maskwise.attention(q, k, v).transpose(0, 2, 1, 3).flags.c_contiguous
@@ -169,8 +169,9 @@ def test_the_result_lies_as_q_does() -> None:
     assert maskwise.attention(columns, k[0, 0], v[0, 0]).flags.c_contiguous
 
 
-def test_what_decides_is_not_mistaken_for_another_call() -> None:
-    """Calls that differ in one thing each, in turns."""
+def test_calls_that_differ_in_one_argument() -> None:
+    """Runs the calls in turn, twice. If the cache confused two of them, a call would get the wrong
+    plan."""
     q, k, v = standard(rows=20)
     on, off = np.tri(20, dtype=bool), np.tri(20, k=-5, dtype="f")
     variants: list[dict[str, Any]] = [
@@ -191,20 +192,20 @@ def test_what_decides_is_not_mistaken_for_another_call() -> None:
 @pytest.mark.parametrize("dtype", ["d", "?", "i", "F", ">f4", "O", "M8[s]"])
 def test_other_dtypes(dtype: str) -> None:
     x, other = np.zeros((3, 4), "f"), np.zeros((3, 4), dtype)
-    said = str(np.dtype(dtype)).replace("[", r"\[")
+    shown = str(np.dtype(dtype)).replace("[", r"\[")
     for name, call in {
         "query": (other, x, x),
         "key": (x, other, x),
         "value": (x, x, other),
     }.items():
-        with pytest.raises(TypeError, match=f"^{name} has dtype {said}, expected"):
+        with pytest.raises(TypeError, match=f"^{name} has dtype {shown}, expected"):
             maskwise.attention(*call)
     if dtype != "?":
         with pytest.raises(
-            TypeError, match=f"attn_mask has dtype {said}, expected bool, float32 or query's"
+            TypeError, match=f"attn_mask has dtype {shown}, expected bool, float32 or query's"
         ):
             maskwise.attention(x, x, x, other[:, :3])
-    with pytest.raises(TypeError, match=f"out has dtype {said}, the result is float32"):
+    with pytest.raises(TypeError, match=f"out has dtype {shown}, the result is float32"):
         maskwise.attention(x, x, x, out=other)
 
 
@@ -248,7 +249,7 @@ def test_groups_of_no_heads(key_heads: int) -> None:
     assert maskwise.attention(q, k, k, enable_gqa=True).shape == (2, 0, 3, 8)
 
 
-def test_mask_and_boundary_exclude_each_other() -> None:
+def test_mask_and_is_causal_exclude_each_other() -> None:
     x = np.zeros((3, 4), "f")
     with pytest.raises(ValueError, match="mask and is_causal=True exclude each other"):
         maskwise.attention(x, x, x, np.ones((3, 3), bool), is_causal=True)
@@ -265,7 +266,7 @@ def test_mask_and_boundary_exclude_each_other() -> None:
     ],
     ids=str,
 )
-def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> None:
+def test_out_that_cannot_receive_the_result(kind: type[Exception], text: str, out: Any) -> None:
     x = np.ones((3, 4), "f")
     for _ in range(2):  # a second call may have a cached plan
         with pytest.raises(kind, match=text):
@@ -282,7 +283,7 @@ def test_out_that_is_an_operand() -> None:
         with pytest.raises(ValueError, match=f"out, of shape .* shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
         assert (out == 3).all()
-        # A call with the same layouts and no shared head.
+        # The next call has a cached plan.
         maskwise.attention(*operands, out=np.empty_like(x))
         with pytest.raises(ValueError, match=f"shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
@@ -317,11 +318,11 @@ def test_the_gil_is_released() -> None:
         time.sleep(0.001)
         ticks += not done.is_set()
     worker.join()
-    assert ticks > 3  # if the GIL was held, it is released only at the end
+    assert ticks > 3  # a call that holds the GIL allows no ticks
 
 
 def test_from_many_threads_at_once() -> None:
-    """More layouts than the cache of plans holds."""
+    """There are more layouts than cached plans."""
     calls = [standard(rows=rows) for rows in range(1, 100)]
     expected = [maskwise.attention(*call) for call in calls]
     wrong: list[int] = []
@@ -340,7 +341,7 @@ def test_from_many_threads_at_once() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_jax_answers_in_kind(dtype: str) -> None:
+def test_jax_arrays_give_jax_arrays(dtype: str) -> None:
     jax = pytest.importorskip("jax")
     q, k, v = (jax.numpy.array(operand, dtype) for operand in standard(rows=40))
     kept = jax.numpy.tri(40, dtype=bool)
@@ -353,5 +354,5 @@ def test_jax_answers_in_kind(dtype: str) -> None:
     out = np.zeros_like(arrays[0])
     assert maskwise.attention(q, k, v, is_causal=True, out=out) is out
     assert np.array_equal(out, np.asarray(got))
-    with pytest.raises((ValueError, TypeError), match=r"read-only|NumPy does not take"):
+    with pytest.raises((ValueError, TypeError), match=r"read-only|NumPy cannot write to"):
         maskwise.attention(q, k, v, out=q)

@@ -1,4 +1,4 @@
-"""Dask arrays: block by block, on threads, and on a cluster of two processes."""
+"""where() on Dask arrays: block by block, on threads and on a cluster of two processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ y = random.random(90).astype("f")
 
 
 def blocks() -> tuple[Any, Any, Any]:
-    """Chunks that are not aligned, and one operand with fewer dimensions."""
+    """Operands whose chunks are not aligned. One operand has fewer dimensions."""
     return (
         da.from_array(c, chunks=(30, 40)),
         da.from_array(x, chunks=(50, 25)),
@@ -52,7 +52,7 @@ def test_refusals_and_explanation() -> None:
 
 
 def pid_of_block(condition: Any, a: Any, b: Any) -> Any:
-    """A block whose elements are the id of the process that selected it, if the result is right."""
+    """A block filled with this process's id if where() is right, else with -1."""
     right = maskwise.where(condition, a, b).tobytes() == np.where(condition, a, b).tobytes()
     return np.full(condition.shape, os.getpid() if right else -1)
 

@@ -1,4 +1,4 @@
-"""deterministic: a row of attention has the same bits in every batch."""
+"""With deterministic=True, a row of attention has the same bits in every batch."""
 
 import maskwise
 import numpy as np

@@ -1,4 +1,4 @@
-"""Arrays of other libraries are read in place, and the result has their type."""
+"""where() and select() read arrays of other libraries in place and return such arrays."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ def test_operands_are_not_copied() -> None:
     assert not view.flags.writeable
 
 
-def test_the_answer_is_not_copied() -> None:
-    result = np.arange(64, dtype="f")  # the alignment that jax requires
-    aligned = np.empty(64 + 16, "f")
-    start = -aligned.ctypes.data % 64 // 4
-    result = aligned[start : start + 64]
+def test_the_result_is_not_copied() -> None:
+    memory = np.empty(64 + 16, "f")
+    start = -memory.ctypes.data % 64 // 4  # jax requires aligned memory
+    result = memory[start : start + 64]
     answer = jnp.from_dlpack(maskwise._core.exported(result))
     assert answer.unsafe_buffer_pointer() == result.ctypes.data
 
@@ -54,7 +53,7 @@ def test_the_first_array_decides() -> None:
 @pytest.mark.parametrize(
     "dialect", ["onednn_select", "openvino_select_1", "onnx_where_16", "onnx_where_9"]
 )
-def test_the_strict_forms_answer_in_kind(dialect: Any) -> None:
+def test_select_returns_arrays_of_the_first_library(dialect: Any) -> None:
     x = jnp.arange(6.0).reshape(2, 3)
     expected = np.where(c, np.asarray(x), np.zeros(3, "f"))
     for operands in ((jnp.array(c), x, jnp.zeros(3)), (c, np.asarray(x), jnp.zeros(3))):
@@ -79,7 +78,7 @@ class OfNoLibrary:
         return self.memory.__dlpack_device__()
 
 
-def test_what_no_library_can_answer_in_kind_is_refused() -> None:
+def test_a_library_without_from_dlpack_is_refused() -> None:
     for call in (maskwise.where, maskwise.select):
         with pytest.raises(TypeError, match="test_dlpack, of OfNoLibrary, has no from_dlpack"):
             call(c, OfNoLibrary(), np.zeros(3, "f"))
@@ -94,7 +93,7 @@ def test_into_an_array_of_numpy() -> None:
     assert out.tolist() == [0, 0, 2]
 
 
-def test_what_is_immutable_is_not_written() -> None:
+def test_an_immutable_out_is_not_written() -> None:
     out = jnp.zeros(3)
     with pytest.raises(ValueError, match="read-only"):
         maskwise.where(c, jnp.arange(3.0), 0.0, out=out)
@@ -112,7 +111,7 @@ class OnAnotherDevice:
         return (2, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("asked for memory of another device")
+        raise AssertionError("export of another device's memory")
 
 
 def test_another_device_is_refused() -> None:
@@ -128,11 +127,11 @@ class OnSomeDevice:
         return self.device
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("asked for memory of no device")
+        raise AssertionError("export of a wrong device's memory")
 
 
 @pytest.mark.parametrize("device", [("1", 0), (None, 0), "ab", (), 5, None, {}])
-def test_what_is_no_device_is_refused(device: Any) -> None:
+def test_a_wrong_device_is_refused(device: Any) -> None:
     with pytest.raises(TypeError, match=r"__dlpack_device__\(\) returned .*, not a DLPack device"):
         maskwise.where(c, OnSomeDevice(device), 0.0)
 
@@ -142,15 +141,15 @@ def test_a_device_of_a_large_number_is_not_the_cpu() -> None:
         maskwise.where(c, OnSomeDevice((2**70, 0)), 0.0)
 
 
-def test_dates_are_no_numbers_to_others() -> None:
+def test_dates_cannot_be_exported() -> None:
     dates = np.zeros(3, "M8[s]")
     with pytest.raises(TypeError, match="dates"):
         maskwise.where(jnp.array(c), dates, dates)
 
 
 @pytest.mark.parametrize("kind", ["U1", "g", [("a", "i4")], []])
-def test_types_that_others_do_not_have(kind: Any) -> None:
-    """A structure without fields has elements of 0 bytes."""
+def test_dtypes_that_cannot_be_exported(kind: Any) -> None:
+    """One is a structure without fields, whose elements have 0 bytes."""
     x = np.zeros(3, kind)
     with pytest.raises(TypeError, match="no DLPack type"):
         maskwise.where(jnp.array(c), x, x)
@@ -164,13 +163,13 @@ class Refusing:
         raise BufferError("would lose a gradient")
 
 
-def test_what_its_library_refuses_is_refused_in_its_words() -> None:
+def test_a_librarys_own_error_is_passed_on() -> None:
     with pytest.raises(BufferError, match="would lose a gradient"):
         maskwise.where(c, Refusing(), 0.0)
 
 
 class Once:
-    """Returns the same capsule each time, though it may be consumed once only, or an object."""
+    """Returns the same object for each export. A capsule can be consumed only once."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
@@ -182,7 +181,7 @@ class Once:
         return self.tensor
 
 
-def test_what_is_no_unused_tensor_is_refused() -> None:
+def test_a_used_or_wrong_capsule_is_refused() -> None:
     once = Once(np.arange(3.0).__dlpack__())
     assert maskwise._core.view(once).tolist() == [0, 1, 2]
     for foreign in (once, Once(5)):
@@ -193,17 +192,17 @@ def test_what_is_no_unused_tensor_is_refused() -> None:
 
 
 @pytest.mark.parametrize("argument", [5, None, np.arange(3.0).__dlpack__])
-def test_an_out_of_no_tensor_is_refused(argument: Any) -> None:
-    with pytest.raises(TypeError, match="out is a Once that NumPy does not take"):
+def test_an_out_with_a_wrong_export_is_refused(argument: Any) -> None:
+    with pytest.raises(TypeError, match="out is a Once that NumPy cannot write to"):
         maskwise.where(c, 1.0, 0.0, out=Once(argument))
 
 
 class Deviceless:
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("it has no device, so its memory cannot be read")
+        raise AssertionError("export of memory without a device")
 
 
-def test_memory_of_no_place_is_no_array() -> None:
+def test_an_object_without_a_device_is_no_array() -> None:
     with pytest.raises(TypeError, match="object"):
         maskwise.attention(Deviceless(), Deviceless(), Deviceless())
     with pytest.raises(TypeError, match=r"out must be a numpy\.ndarray, not Deviceless"):
@@ -215,7 +214,7 @@ class Negated:
         return (1, 0)
 
     def __dlpack__(self, **_: Any) -> Any:
-        raise AssertionError("its memory does not hold its values")
+        raise AssertionError("export of memory that does not have the tensor's values")
 
     def is_neg(self) -> bool:
         return True
@@ -249,7 +248,7 @@ def test_what_torch_refuses() -> None:
         with pytest.raises(BufferError):
             maskwise.where(c, tensor, 0.0)
     for into in (z.conj(), z.real.to_sparse(), z.real.to("meta")):
-        with pytest.raises(BufferError, match="has no memory of the CPU's"):
+        with pytest.raises(BufferError, match="does not have its elements in the CPU's memory"):
             maskwise.where(c, 0.0, 1.0, out=into)
 
 

@@ -1,4 +1,4 @@
-"""A few types of transformers' models for each kind of every_model.py, which takes all of them."""
+"""Runs every_model.py on some types of transformers' models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGREED = """
     clip vit siglip qwen2_vl paligemma gemma3
 """.split()  # noqa: SIM905
 REFUSED = "bloom mpt mpnet xglm longformer gpt_neox_japanese deepseek_v4 falcon".split()  # noqa: SIM905
-# Before 5.0 SigLIP drops its mask under every name with "flash" in it.
+# transformers before 5.0 drops SigLIP's mask if the implementation's name contains "flash".
 OTHERS_FAULTS = {"siglip"}
 
 
@@ -43,7 +43,7 @@ def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if IS_OLD and len(verdict.refused) == 2:
         pytest.skip(f"transformers {transformers.__version__} refuses {kind}")
     is_refused = kind in REFUSED
-    # Which models support flash attention changes with each release.
+    # Releases of transformers differ in which models support flash attention.
     assert len(verdict.refused) == 2 if is_refused else "maskwise: " not in str(verdict.refused)
     assert bool(verdict.attentions) == (not is_refused)
 

@@ -20,7 +20,7 @@ EXPORTERS = ROOT / ".deps/exporters/bin/python"
 @pytest.mark.skipif(not EXPORTERS.exists(), reason="scripts/setup --exporters was not run")
 def test_the_texts_are_what_the_exporters_write(tmp_path: Path) -> None:
     command = [EXPORTERS, "-B", ROOT / "scripts/export_models.py", "--folder", tmp_path]
-    other_order = {**os.environ, "PYTHONHASHSEED": "0"}  # more sets than in models/
+    other_order = {**os.environ, "PYTHONHASHSEED": "0"}  # another order of sets than for models/
     subprocess.run(command, check=True, capture_output=True, env=other_order)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {path.name for path in MODELS.iterdir()}
@@ -55,8 +55,8 @@ def test_a_text_keeps_all_but_weights() -> None:
     assert model_text.text_of(again, "a test") == text
 
 
-def test_has_no_text() -> None:
+def test_a_graph_attribute_cannot_be_written_as_text() -> None:
     body = helper.make_graph([], "body", [], [])
     node = op("If", "c", "o", then_branch=body, else_branch=body)
-    with pytest.raises(ValueError, match="branch of type 5 has no text"):
+    with pytest.raises(ValueError, match="branch of type 5 cannot be written as text"):
         model_text.text_of(helper.make_model(helper.make_graph([node], "g", [], [])), "a test")

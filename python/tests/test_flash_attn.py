@@ -1,4 +1,4 @@
-"""maskwise.flash_attn, and torch's varlen_attn, against the definition of attention."""
+"""maskwise.flash_attn and torch's varlen_attn, compared with the definition of attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ except ModuleNotFoundError:
 
 
 def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
-    """Results and sums of one sequence, (rows, heads, depth) and (heads, rows)."""
+    """The result (rows, heads, depth) and the sums (heads, rows) of one sequence."""
     heads_first = (one.transpose(0, 1) for one in (q, k, v))
     result, sums = definition.attention(*heads_first, kept=kept, soft_cap=cap, sinks=sinks)
     return result.transpose(0, 1).float(), sums.float()
@@ -137,7 +137,7 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
 
 
 def test_parts_are_merged() -> None:
-    """Sums for a cache of zeros, as in warm-ups, and for keys in two parts."""
+    """Merges the results of parts of the keys by their sums. A warm-up has only zeros."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale
@@ -184,7 +184,7 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
 
 
 def test_sums_of_tensors_that_want_gradients() -> None:
-    """The result has a gradient, the sums have none, as in flash_attn."""
+    """As in flash_attn, the result has a gradient, but the sums have none."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
 
@@ -207,7 +207,7 @@ def test_sums_of_tensors_that_want_gradients() -> None:
 
 
 def test_another_default_device() -> None:
-    """Works on CPU tensors, including helper tensors of a call."""
+    """Calls on CPU tensors also create their helper tensors on the CPU."""
     q, k, v = three(2, 3, 2, 16)
     bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
     table = torch.tensor([[0], [1]])
@@ -236,7 +236,7 @@ def test_another_default_device() -> None:
 
 
 def wrong_calls(k: Any, v: Any) -> list[tuple[Any, ...]]:
-    """New keys and values, options, and changes to the caches."""
+    """Invalid calls: new keys, new values, options, and perhaps a change to the caches."""
     table = torch.tensor([[0], [1]], dtype=torch.int32)
     paged: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
     rows = {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([0, 1])}
@@ -275,7 +275,7 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-def test_caches_are_as_they_were_where_something_is_wrong() -> None:
+def test_an_error_leaves_the_caches_unchanged() -> None:
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     keys, raised = draw(4, 4, 2, 8), (ValueError, TypeError, NotImplementedError, RuntimeError)
     for new_k, new_v, lengths, *change in wrong_calls(k, v):
@@ -294,7 +294,7 @@ def test_caches_are_as_they_were_where_something_is_wrong() -> None:
 
 
 def test_caches_are_written_for_torch() -> None:
-    """A gradient that needs the old content of a cache raises, as after torch's own writes."""
+    """A gradient that needs a cache's old content raises, as after a write by torch."""
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     caches = draw(2, 4, 2, 8), draw(2, 4, 2, 8)
     saved = [(torch.ones_like(one, requires_grad=True) * one).sum() for one in caches]
@@ -329,7 +329,7 @@ def test_varlen_attn() -> None:
 
 
 def alibi(rows: int, keys: int, slopes: Any) -> Any:
-    """(heads, rows, keys), with the last row at the last key."""
+    """The bias (heads, rows, keys). The last row is aligned with the last key."""
     positions = torch.arange(rows)[:, None] + keys - rows
     return -slopes[:, None, None] * (positions - torch.arange(keys)).abs()
 
@@ -369,7 +369,7 @@ def test_alibi(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> N
 
 
 def test_gradients_with_alibi() -> None:
-    """Those of maskwise equal those of torch's operators, with and without skipped tiles."""
+    """Gradients equal torch's, with and without skipped tiles."""
     slopes = torch.tensor([0.5, 0.01, 3, 0.1])
     for rows, keys in ((40, 70), (300, 400)):
         tensors = [draw(1, n, 4, 16, seed=n).requires_grad_() for n in (rows, keys, keys)]

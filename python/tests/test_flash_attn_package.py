@@ -1,4 +1,4 @@
-"""maskwise.flash_attn.install(): a package named flash_attn, and its functions of padding."""
+"""maskwise.flash_attn.install(): a package named flash_attn, and its padding functions."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_packed_operands() -> None:
 
 
 def test_a_padded_batch() -> None:
-    """As models with remote code use it."""
+    """Unpads, runs attention and pads, as models with remote code do."""
     package = import_module("flash_attn")
     mask = torch.tensor([[1] * 5 + [0] * 4, [1] * 9])
     q, k, v = (draw(2, 9, 4, 8, seed=seed) for seed in range(3))

@@ -164,3 +164,17 @@ def test_memory_does_not_grow_with_the_cache() -> None:
     process = in_a_process(MEMORY)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) < 20_000
+
+
+def test_deterministic_algorithms_accept_block_tables() -> None:
+    paged = Paged(16, [40, 70])
+    q = draw(2, 1, 4, 16)
+    torch.use_deterministic_algorithms(True)
+    try:
+        run = flash_attn.flash_attn_with_kvcache
+        result = run(q, paged.k, paged.v, cache_seqlens=paged.lengths, block_table=paged.table)
+        for i, length in enumerate(paged.lengths.tolist()):
+            k, v = (one[i : i + 1, :length] for one in paged.whole)
+            assert torch.equal(flash_attn.flash_attn_func(q[i : i + 1], k, v), result[i : i + 1])
+    finally:
+        torch.use_deterministic_algorithms(False)

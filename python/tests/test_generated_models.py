@@ -1,4 +1,4 @@
-"""A fixed number of models drawn at random, alone and with Maskwise: tests/fuzz/fuzz_models.py."""
+"""Runs tests/fuzz/fuzz_models.py on a fixed number of models, and tests its comparisons."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_models_run_as_without_maskwise(
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
-    """A unit of the tangent's makes, now and then, one of the sum's, which is 2048 times as large:
-    that much the weights of the row may differ by, and no more.
+    """A tanh that differs in the last bit may change the last bit of the sum, which is about 2048
+    times as large. Weights may differ as much as such a change explains, but no more.
     """
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
@@ -64,9 +64,8 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
 
 
 def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
-    """One unit in the last place of two large scores decides the weights. One draw may displace
-    both alike; another does not.
-    """
+    """The last bit of two large scores decides the weights. A draw may displace both scores
+    alike."""
     nodes = [op("MatMul", "x", "keys", "scores"), op("Softmax", "scores", "weights", axis=-1)]
     nodes += [op("MatMul", "weights", "numbers", "y")]
     feeds = {"x": np.array([[4000.25]], "f"), "keys": np.array([[1, 1]], "f")}
@@ -92,7 +91,7 @@ def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
     assert fault_of([got], [wanted], exact)
 
 
-def test_a_first_inference_of_openvino_that_is_no_result() -> None:
+def test_a_wrong_first_inference_of_openvino() -> None:
     right, wrong = np.ones((2, 3), "e"), np.zeros((2, 3), "e")
     assert steady("refused") == "refused"
     case = Case(b"", F16, {}, {"y": (right.astype(float),) * 2})
@@ -103,7 +102,7 @@ def test_a_first_inference_of_openvino_that_is_no_result() -> None:
 
 
 def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
-    """ONNX Runtime may run it: axis -2**63 is 0 there."""
+    """ONNX Runtime may run such a node. For example, ONNX Runtime uses axis -2**63 as 0."""
     builder = Builder(7)
     builder.twists = 1
     x = builder.add_value(np.ones((2, 3), "f"), F32, False)
@@ -128,7 +127,7 @@ def test_a_number_that_may_be_infinite() -> None:
     assert difference(got, wanted, (exact, shaken), F16) is None
     assert difference(got, wanted - np.float16(20000), (exact, shaken), F16)
     assert difference(got, np.nan_to_num(got), (exact, exact), F16)
-    # A row that may be infinite loosens the bound of no other row.
+    # A row that may be infinite does not change the bounds of other rows.
     exact, shaken = np.array([[1e9, 1.0], [1.0, 1.0]]), np.array([[2e9, 1.0], [1.0, 1.0]])
     wanted = np.array([[np.inf, 1], [1, 1]], "e")
     got = np.array([[64000, 2], [1, 1]], "e")
@@ -137,16 +136,16 @@ def test_a_number_that_may_be_infinite() -> None:
 
 
 def test_a_model_that_onnx_runtime_refuses_after_any_change() -> None:
-    """An input is declared a number, which lets ONNX Runtime infer that Softmax has one, too."""
+    """The model declares an input as a scalar, so ONNX Runtime infers a scalar for Softmax."""
     nodes = [op("Where", "c", "x", "y", "kept", name="kept")]
     nodes += [op("Softmax", "kept", "weights", axis=-1)]
     nodes += [op("Mul", "rows", "x", "scaled")]
     nodes += [op("Softmax", "scaled", "others", axis=-1)]
     declared = [value("c", BOOL, ()), value("x", F32, ()), value("y", F32, ())]
-    says = [value("kept", F32, ("n",))]
+    inner_values = [value("kept", F32, ("n",))]
     declared += [value("rows", F32, (2, 260))]
     outputs = [value(name, F32, None) for name in ("weights", "others")]
-    model = model_of(nodes, declared, outputs, opset=21, says=says)
+    model = model_of(nodes, declared, outputs, opset=21, inner_values=inner_values)
     feeds = {"c": np.array(True), "x": np.array(1, "f"), "y": np.ones(1, "f")}
     feeds["rows"] = np.ones((2, 260), "f")
     case = Case(model, F32, feeds, {"weights": None, "others": None})

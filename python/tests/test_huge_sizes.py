@@ -1,6 +1,4 @@
-"""Extents and strides at the limits of 64 bits are computed, or refused with the numbers in the
-text.
-"""
+"""Extents and strides near the limits of 64 bits work, or raise an error that names the number."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ import pytest
 from arrays import Array
 from numpy.lib.stride_tricks import as_strided
 
-HUGE = [2**47, 2**48 + 1, 2**57 - 1, 2**58, 2**60]  # no machine has the memory for it
+HUGE = [2**47, 2**48 + 1, 2**57 - 1, 2**58, 2**60]  # no machine has that much memory
 
 
 def repeated(*shape: int) -> Array:
     return np.broadcast_to(np.float32(1), shape)
 
 
-@pytest.mark.parametrize("depth", HUGE[:-1])  # NumPy cannot have an array of three such rows
+@pytest.mark.parametrize("depth", HUGE[:-1])  # NumPy has no array of three longer rows
 def test_attention_of_a_huge_depth(depth: int) -> None:
     expected: Any = (MemoryError, ValueError)
     with pytest.raises(expected) as refused:

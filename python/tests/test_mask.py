@@ -1,4 +1,4 @@
-"""maskwise.Mask: rules against their definition in NumPy, and attention with them."""
+"""Compares maskwise.Mask, and attention with rules, with the rules' definition in NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maskwise import Mask
 
-Part = tuple[Mask, Array]  # a mask and the keys that it keeps: (sequences, rows, keys)
+Part = tuple[Mask, Array]  # a mask, and True for each key that it keeps, (sequences, rows, keys)
 
 
 def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
@@ -28,7 +28,8 @@ def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Combinations of rules that do not define positions for other rules."""
+    """Draws a combination of rules. A window always comes with causal, whose offset defines the
+    positions."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 
@@ -36,21 +37,21 @@ def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
         drawn = draw(st.lists(st.integers(least, most), min_size=some, max_size=some))
         return np.asarray(drawn, dtype=draw(st.sampled_from([np.int64, np.int32])))
 
-    def of_sequence(values: Array) -> Array:
+    def for_each_place(values: Array) -> Array:
         return values[sequence if some > 1 else np.zeros_like(sequence)].astype(np.int64)
 
     offset, start, length = numbers(-3, keys), numbers(0, keys), numbers(0, keys + 2)
     left, right = draw(st.integers(-1, keys)), draw(st.integers(-1, keys))
     ids = np.sort(draw(st.integers(0, 2**32).map(np.random.default_rng)).integers(0, 4, keys))
     row_ids = np.resize(ids, rows)
-    position = row + of_sequence(offset)
+    position = row + for_each_place(offset)
     seen_left = key >= position - left if left >= 0 else True
     seen_right = key <= position + right if right >= 0 else True
     parts = {
         "causal": (Mask.causal(offset), key <= position),
         "window": (Mask.window(left, right), np.broadcast_to(seen_left & seen_right, key.shape)),
-        "starts": (Mask.starts(start), key >= of_sequence(start)),
-        "lengths": (Mask.lengths(length), key < of_sequence(length)),
+        "starts": (Mask.starts(start), key >= for_each_place(start)),
+        "lengths": (Mask.lengths(length), key < for_each_place(length)),
         "documents": (Mask.documents(row_ids, ids), row_ids[row] == ids[key]),
         "dense": (Mask.dense(row_ids[:, None] <= ids), row_ids[row] <= ids[key]),
     }
@@ -151,7 +152,7 @@ def test_a_causal_bias_of_torch_is_rules() -> None:
         )
 
 
-def test_rows_of_a_document_may_lie_apart() -> None:
+def test_rows_of_a_document_need_not_be_adjacent() -> None:
     mask = Mask.causal() & Mask.documents([1, 1, 2, 2, 1, 1], [1, 1, 1, 1, 2, 2])
     assert kept_keys(mask, 4, 6, 6) == [0, 1, 2, 3]
     assert kept_keys(mask, 1, 6, 6) == [0, 1]
@@ -241,7 +242,7 @@ def test_explain_counts_tiles() -> None:
         maskwise.explain_attention(q, k, v, None, 0.5)
     masked = np.full((256, 256), np.finfo("f").min)
     masked[:, :10] = 0
-    assert "4 in part, 0 skipped, 12 masked by a finite" in maskwise.explain_attention(
+    assert "4 in part, 0 skipped, 12 deferred because of a low" in maskwise.explain_attention(
         q, k, v, masked
     )
 
@@ -254,7 +255,7 @@ def test_explain_counts_tiles() -> None:
         (lambda: Mask.window(-2, 0), ValueError, "left is -2, expected -1 or more"),
         (lambda: Mask.sliding(0), ValueError, "size is 0, expected 1 or more"),
         (lambda: Mask.chunks(0), ValueError, "size is 0, expected 1 or more"),
-        (lambda: Mask.documents([0, 1, 0]), ValueError, "keys of document 0 lie at 0 and at 2"),
+        (lambda: Mask.documents([0, 1, 0]), ValueError, "keys of document 0 begin at 0 and at 2"),
         (lambda: Mask.documents([[[0]]]), TypeError, "row_ids has shape (1, 1, 1)"),
         (lambda: Mask.packed([1, 2]), ValueError, "cu_seqlens_q is [1, 2], expected 0 and then"),
         (lambda: Mask.packed([0, 2], [0, 1, 2]), ValueError, "of 1 and of 2 documents"),
@@ -304,7 +305,7 @@ def test_attention_refuses_what_does_not_fit() -> None:
         assert text in str(caught.value), caught.value
 
 
-def test_refusals_say_what_would_fit() -> None:
+def test_refusals_suggest_arguments_that_fit() -> None:
     q, k, v = random_operands((2, 4, 8, 8), (2, 2, 9, 8), (2, 2, 9, 8))
     for operands, error, hint in (
         ((q, k, v), ValueError, ": enable_gqa=True lets heads share keys"),
@@ -344,14 +345,14 @@ def test_plot_draws_what_is_kept() -> None:
     assert mask.plot(6, 8, sequence=1, sequences=2, axes=axes) is axes
 
 
-def test_repr_says_what_is_given() -> None:
-    assert repr(Mask()) == "<Mask of nothing>"
+def test_repr_lists_the_rules_and_the_array() -> None:
+    assert repr(Mask()) == "<Mask of every key>"
     assert repr(Mask.causal() & Mask.window(3, 0)) == "<Mask causal=True, window=(3, 0)>"
     assert "dense bool (2, 2)" in repr(Mask.dense(np.ones((2, 2), bool)))
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_packed_documents_are_attentions_of_their_own(is_causal: bool) -> None:
+def test_packed_documents_equal_separate_attentions(is_causal: bool) -> None:
     rows, keys = np.array([0, 40, 40, 150]), np.array([0, 90, 100, 210])
     q, k, v = random_operands((150, 4, 16), (210, 2, 16), (210, 2, 8))
     got, statistics = maskwise.packed_attention(
@@ -386,7 +387,7 @@ def test_a_repeated_array_stays_small() -> None:
     assert copy.deepcopy(mask)._array.shape == (100_000, 100_000)
 
 
-def test_a_dense_part_of_three_dimensions_is_not_guessed() -> None:
+def test_a_dense_part_of_three_dimensions_is_ambiguous() -> None:
     kept = np.zeros((2, 4, 4), bool)
     kept[0] = True
     mask = Mask.dense(kept)

@@ -1,4 +1,4 @@
-"""NumPy's own tests of where, from its wheel, with np.where replaced."""
+"""Runs NumPy's own tests of where with maskwise.where. NumPy's wheel has the tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TESTS = Path(np.__file__).parent / "_core/tests/test_multiarray.py"
 FOLDER = Path(__file__).parent
 
 
-def run_theirs(plugin: str) -> str:
-    """pytest's output; the plugin is a module of this folder."""
+def run_numpy_tests(plugin: str) -> str:
+    """pytest's output. `plugin` is a module of this folder."""
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
     environment = {**os.environ, "PYTHONPATH": f"{FOLDER}:{os.environ['PYTHONPATH']}"}
     ran = subprocess.run(
@@ -28,12 +28,12 @@ def run_theirs(plugin: str) -> str:
     return ran.stdout + ran.stderr
 
 
-def test_they_pass() -> None:
-    said = run_theirs("replace_where")
-    assert " passed" in said and " failed" not in said and " error" not in said, said
-    assert "calls of maskwise.where: 0" not in said
-    assert int(said.split("calls of maskwise.where: ")[1].split()[0]) > 100, said
+def test_numpys_tests_pass() -> None:
+    output = run_numpy_tests("replace_where")
+    assert " passed" in output and " failed" not in output and " error" not in output, output
+    assert "calls of maskwise.where: 0" not in output
+    assert int(output.split("calls of maskwise.where: ")[1].split()[0]) > 100, output
 
 
-def test_they_notice_a_wrong_where() -> None:
-    assert " failed" in run_theirs("replace_where_by_a_wrong_one")
+def test_numpys_tests_detect_a_wrong_where() -> None:
+    assert " failed" in run_numpy_tests("replace_where_by_a_wrong_one")

@@ -1,4 +1,4 @@
-"""Where compared with ONNX's reference evaluator."""
+"""Compares maskwise.select with Where in ONNX's reference evaluator."""
 
 from __future__ import annotations
 

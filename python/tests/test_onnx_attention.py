@@ -1,4 +1,4 @@
-"""ONNX's node tests of Attention, by maskwise.attention if it supports the node."""
+"""Runs ONNX's node tests of Attention with maskwise.attention, except NOT_COVERED."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import Runner
 
-# The tests of onnx 1.23.2 with a single Attention node, and the reasons why others are not run.
+# Tests of onnx 1.23.2 with a single Attention node: how many run, and how many do not, by reason.
 COVERED = 49
 NOT_COVERED = {
     "the scores are an output": 18,
@@ -28,10 +28,11 @@ Attributes = dict[str, Any]
 
 
 def own_cases() -> list[TestCase]:
-    """ONNX's tests, without those that expand the node into other operators."""
-    with warnings.catch_warnings():  # share of inputs from other operators' tests
+    """ONNX's tests of Attention, except tests that expand the node into other operators."""
+    with warnings.catch_warnings():  # other operators' tests warn while they draw inputs
         warnings.simplefilter("ignore")
-        # For one operator: pytest could not collect another one's tests later in this process.
+        # Collects all operators. ONNX registers its tests when their modules are first imported.
+        # After collect_testcases("Attention"), other operators would have none.
         cases = collect_testcases()
     kinds = {case.name: [node.op_type for node in case.model.graph.node] for case in cases}
     return [case for case in cases if kinds[case.name] == ["Attention"]]
@@ -46,7 +47,7 @@ def node_of(case: TestCase) -> tuple[Operands, Attributes, list[str]]:
 
 
 def reason_against(case: TestCase) -> str | None:
-    """The feature of this node that maskwise.attention lacks."""
+    """The feature of this node that maskwise.attention or run_node lacks; None if there is none."""
     operands, attributes, outputs = node_of(case)
     windows = [attributes.get(f"{side}_window_size", -1) for side in ("left", "right")]
     if "qk_matmul_output" in outputs:
@@ -59,13 +60,13 @@ def reason_against(case: TestCase) -> str | None:
 
 
 def with_heads(operand: Array, heads: int) -> Array:
-    """(batch, length, heads * depth) as (batch, heads, length, depth), without a copy."""
+    """Views (batch, length, heads * depth) as (batch, heads, length, depth)."""
     batch, length, width = operand.shape
     return operand.reshape(batch, length, heads, width // heads).swapaxes(1, 2)
 
 
 def boundary(mask: Array | None, rows: int, past: int, keys: int) -> Array:
-    """Keys up to a row's own and the past ones, combined with a mask."""
+    """The causal mask, in which each row also keeps the past keys, combined with a mask."""
     kept = np.tri(rows, keys, past, dtype=bool)
     if mask is None or mask.dtype == np.bool_:
         return kept if mask is None else kept & mask
@@ -84,7 +85,8 @@ def run_node(operands: Operands, attributes: Attributes, outputs: list[str]) -> 
         k = np.concatenate([operands["past_key"], k], axis=2)
         v = np.concatenate([operands["past_value"], v], axis=2)
     mask, is_causal = operands.get("attn_mask"), bool(attributes.get("is_causal", 0))
-    if is_causal and (mask is not None or past > 0):  # attention takes one of both
+    # maskwise.attention refuses a mask with is_causal, and is_causal does not count past keys.
+    if is_causal and (mask is not None or past > 0):
         mask, is_causal = boundary(mask, q.shape[2], past, k.shape[2]), False
     scale = attributes.get("scale")
     y = maskwise.attention(q, k, v, mask, is_causal=is_causal, scale=scale, enable_gqa=True)

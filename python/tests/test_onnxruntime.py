@@ -1,4 +1,4 @@
-"""The provider in ONNX Runtime: every Where, to the bit."""
+"""Where by the provider in ONNX Runtime: results are bitwise correct."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ def draw_feeds(random: np.random.Generator, shapes: Any, element: int) -> dict[s
     return {n: draw(random, s, k) for n, s, k in zip("cxy", shapes, kinds, strict=True)}
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ONNX's, as it makes all its tests
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ONNX warns while it creates its tests
 def test_node_tests() -> None:
     expect_node_tests_pass(ProviderBackend, __name__)
 
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
 def test_generated_models(element: int) -> None:
-    """Models with their shapes stated, or with open shapes that run with several."""
+    """Models declare static or open shapes. A model with open shapes runs with several shapes."""
     random = np.random.default_rng(element)
     for number in range(MODELS // len(TYPES) + 1):
         shapes = draw_shapes(random)
         opset = int(random.integers(16 if element == TensorProto.BFLOAT16 else 9, 22))
         is_open = number % 2 == 0
         declared = [[None] * len(shape) for shape in shapes] if is_open else shapes
-        # Short integers are shape arithmetic, which stays in ONNX Runtime.
+        # Maskwise does not claim a Where of few i64 elements, which may compute a shape.
         session = session_of(
             where_model(element, declared, opset), is_claimed=element != TensorProto.INT64
         )
@@ -103,7 +103,7 @@ def test_large(shapes: Any, threads: int) -> None:
 
 
 def test_bits_are_moved() -> None:
-    """-0.0, payloads of NaN, signalling ones too, and any byte but 0 is true."""
+    """-0.0 and NaN payloads arrive unchanged, signalling NaNs included. Any byte but 0 is true."""
     bits = np.array([0x80000000, 0x7FC12345, 0x7F812345, 0xFFFFFFFF], np.uint32)
     feeds = {
         "c": np.array([1, 2, 0, 255], np.uint8).view(bool),
@@ -115,7 +115,7 @@ def test_bits_are_moved() -> None:
 
 
 def test_a_chain_that_may_run_in_place() -> None:
-    """Each Where may write over the one before it, as X or as Y."""
+    """A Where may write over the result of the Where before it, which is its X or Y."""
     links = ["x", "first", "second", "third", "o"]
     nodes = [
         helper.make_node("Where", ["c", before, "y"] if i % 2 else ["c", "y", before], [after])
@@ -152,7 +152,7 @@ def test_inside_if(capfd: Any) -> None:
 
 
 def test_inside_loop(capfd: Any) -> None:
-    """Its shape grows from turn to turn."""
+    """The value's shape grows in each iteration."""
     f32, boolean, i64 = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
     nodes = [
         op("Concat", "v", "v", "twice", axis=0),
@@ -208,4 +208,4 @@ def test_sessions_and_threads_at_once() -> None:
             expect_right(got, feeds)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(work, range(6)))  # raises the exception of any of them
+        list(threads.map(work, range(6)))  # raises if a call raised

@@ -1,4 +1,4 @@
-"""Single operators of attention in ONNX Runtime: results of its kernels, or a refusal."""
+"""The provider refuses an attention operator, or computes the results of ONNX Runtime's kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stock_judge import IS_NEW, MODELS, alone, expect_same, results_of, with_mas
 from test_onnx_attention import CASES
 from where_models import session_of, stock_session
 
-# ONNX has 93 node tests; the provider passes these.
+# ONNX has 93 node tests of Attention. Maskwise runs and passes this many.
 RUN_BY_MASKWISE = 60 if IS_NEW else 46
 
 
@@ -40,7 +40,8 @@ def passes(case: TestCase, make: Any) -> tuple[bool, bool]:
 
 
 def test_node_tests(capfd: Any) -> None:
-    """None fails that ONNX Runtime passes, and each has a line that claims or refuses it."""
+    """With Maskwise, no test fails that ONNX Runtime passes. Each node has a line that claims or
+    refuses the node."""
     ran = 0
     for case in CASES:
         passed, claimed = passes(
@@ -58,7 +59,7 @@ def test_node_tests(capfd: Any) -> None:
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_generated_models(kind: str) -> None:
-    """Like ONNX Runtime's kernel. A kernel of 1.24 mixes up f16 heads, and refuses some masks."""
+    """Results equal ONNX Runtime's. Version 1.24 mixes up f16 heads, and refuses some masks."""
     claims = Counter[bool]()
     for seed in range(MODELS):
         random = np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def test_generated_models(kind: str) -> None:
 
 def line_of(capfd: Any, model: bytes, **entries: str) -> str:
     capfd.readouterr()
-    # ONNX Runtime's kernel may refuse nodes that are left to it
+    # ONNX Runtime's kernel may refuse a node that Maskwise does not claim.
     with contextlib.suppress(Exception):
         session_of(model, is_claimed=False, maskwise_verbose="1", **entries)
     (line,) = [one for one in capfd.readouterr().err.splitlines() if one.startswith("maskwise,")]
@@ -119,7 +120,7 @@ def test_nothing_masks_deep_heads(capfd: Any) -> None:
 
 
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
-    """A prompt of one sequence with two heads of 16, plus the given inputs; None removes one."""
+    """A prompt of one sequence with two heads of 16. `feeds` adds inputs; None removes an input."""
     random = np.random.default_rng(rows)
     arrays = {"query": random.standard_normal((1, rows, 32)).astype("f")}
     arrays |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}
@@ -175,7 +176,7 @@ def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value
 
 
 @pytest.mark.parametrize(
-    ("feeds", "said"),
+    ("feeds", "text"),
     [
         ({"position_ids": np.array([[297, 0, 0, 0]])}, "4 rows from position 297 on, of 300"),
         ({"position_ids": np.array([[-1, 1, 2, 3]])}, "position -1 on"),
@@ -201,9 +202,9 @@ def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value
         ),
     ],
 )
-def test_errors_of_rotary_positions(feeds: dict[str, Any], said: str) -> None:
+def test_errors_of_rotary_positions(feeds: dict[str, Any], text: str) -> None:
     got, failure, claimed = with_maskwise(rotary_case(**feeds))
-    assert claimed and got is None and "Maskwise: " in failure and said in failure
+    assert claimed and got is None and "Maskwise: " in failure and text in failure
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_other_operators_of_attention_have_a_line(capfd: Any) -> None:
 
 
 def test_a_function_with_an_operators_name_is_left() -> None:
-    """A model's function with the name com.microsoft.MultiHeadAttention may be anything."""
+    """A model's own function named com.microsoft.MultiHeadAttention may compute anything."""
     opset = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     names = ["query", "key", "value"]
     body = helper.make_function(
@@ -266,7 +267,7 @@ def test_a_function_with_an_operators_name_is_left() -> None:
 
 @pytest.mark.parametrize("is_rotary", [False, True])
 def test_a_cache_in_place(is_rotary: bool) -> None:
-    """past and present of GroupQueryAttention may be the same memory."""
+    """GroupQueryAttention's past and present may be the same memory."""
     random = np.random.default_rng(1)
     case = attention_models.draw_group_query(random)
     while (
@@ -284,19 +285,19 @@ def test_a_cache_in_place(is_rotary: bool) -> None:
         for name, array in case.feeds.items():
             if not name.startswith("past_"):
                 binding.bind_cpu_input(name, array)
-        for name, held in cache.items():
-            binding.bind_ortvalue_input(f"past_{name}", held)
-            binding.bind_ortvalue_output(f"present_{name}", held)
+        for name, memory in cache.items():
+            binding.bind_ortvalue_input(f"past_{name}", memory)
+            binding.bind_ortvalue_output(f"present_{name}", memory)
         binding.bind_output("Y")
         session.run_with_iobinding(binding)
         y = binding.copy_outputs_to_cpu()[-1]
-        results.append([y, *(held.numpy().copy() for held in cache.values())])
+        results.append([y, *(memory.numpy().copy() for memory in cache.values())])
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, 2e-5, 2e-5)
 
 
 def test_threads_at_once_and_other_shapes() -> None:
-    """One session, several shapes, from several threads."""
+    """Several threads run one session with several shapes."""
     case = attention_case(is_causal=1)
     case.is_open = True
     session = session_of(case.model(), threads=2, is_claimed=False)
@@ -314,7 +315,7 @@ def test_threads_at_once_and_other_shapes() -> None:
 
 
 def test_threads_at_once_rotate() -> None:
-    """They do not share the memory that still holds the queries."""
+    """Threads do not share the memory of rotated queries."""
     model = rotary_case().model()
     session, stock = session_of(model, threads=2, is_claimed=False), stock_session(model)
 

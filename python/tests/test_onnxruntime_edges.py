@@ -1,6 +1,6 @@
-"""Valid models at the edges of ONNX: if ONNX Runtime alone runs one, it runs with Maskwise, too.
+"""Unusual models that ONNX Runtime runs alone also run with Maskwise.
 
-The edges are attributes, values without a reader or without a name, and wrong shapes in the model.
+Attributes are unusual, values have no consumer or no name, or declared shapes are wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MASKWISE = maskwise.onnxruntime.PROVIDER
 
 
 def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
-    """The outputs, or nothing if it refuses to run."""
+    """The outputs, or None if the session raises an error."""
     try:
         return list(session.run(None, feeds))
     except Exception:
@@ -50,9 +50,7 @@ def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
 
 
 def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
-    """Results of ONNX Runtime with and without Maskwise; nothing if the session cannot be
-    created.
-    """
+    """Outcomes without and with Maskwise. None if a session cannot be created or does not run."""
     outcomes = []
     for make in (
         lambda: stock_session(model),
@@ -89,7 +87,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
-    """ONNX Runtime keeps such nodes. A fused node would have no output."""
+    """ONNX Runtime runs nodes whose result is unused. A fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
@@ -98,7 +96,7 @@ def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
     assert_alike(model, ROW_FEEDS)
 
 
-# Functions of a model with operators' names: domain name, number of inputs, and nodes.
+# A model's functions with the names of operators: name, number of inputs, and nodes.
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
@@ -114,7 +112,7 @@ FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
 @pytest.mark.parametrize("steps", [["keep", "add"], ["keep"], []], ids="_".join)
 @pytest.mark.parametrize("form", FUNCTIONS)
 def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
-    """An operator of ONNX Runtime's domain, before a Softmax."""
+    """A model defines a function with an operator's name and calls it before a Softmax."""
     name, count, body = FUNCTIONS[form]
     call = helper.make_node(name, ["s"] * count, ["f"], domain="com.microsoft")
     nodes = [op("Where", "c", "x", "fill", "s"), call]
@@ -156,7 +154,7 @@ def test_a_result_that_only_a_branch_reads(capfd: Any) -> None:
 
 
 def test_a_result_that_is_two_outputs(capfd: Any) -> None:
-    """ONNX Runtime takes a list with the same output twice."""
+    """ONNX Runtime accepts a list with the same output twice."""
     model = rows_model([], [value("w", F32, None)] * 2)
     fused_session(model, capfd, "rows f32 5 nodes")
     assert_alike(model, ROW_FEEDS)
@@ -164,7 +162,7 @@ def test_a_result_that_is_two_outputs(capfd: Any) -> None:
 
 @pytest.mark.parametrize("place", range(4))
 def test_values_without_a_name(place: int) -> None:
-    """A Where without an input or output, alone and before a Softmax."""
+    """A Where without the name of an input or of its output, before a Softmax."""
     names = ["c", "x", "y", "o"]
     names[place] = ""
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
@@ -193,8 +191,8 @@ PERMS = [
 
 @pytest.mark.parametrize("which", ["turned", "qh", "vh", "o"])
 @pytest.mark.parametrize("perm", PERMS, ids=lambda perm: "_".join(map(str, perm[:5])))
-def test_transposes_that_are_none(perm: list[int], which: str) -> None:
-    """If the input's shape is unknown, nothing checks them before the model runs."""
+def test_wrong_transposes(perm: list[int], which: str) -> None:
+    """If the input's shape is unknown, `perm` is not checked before the model runs."""
     nodes = [Node.FromString(node.SerializeToString()) for node in ATTENTION]
     (changed,) = (node for node in nodes if node.output[0] == which)
     changed.attribute[0].CopyFrom(helper.make_attribute("perm", perm, attr_type=7))
@@ -204,13 +202,13 @@ def test_transposes_that_are_none(perm: list[int], which: str) -> None:
     known = {"turned": [1, 2, 16, 70], "qh": [1, 2, 9, 16], "vh": [1, 2, 70, 16]}
     feeds = used(nodes, feeds)
     opened: dict[str, Any] = {name: None for name in changed.input if name in feeds}
-    assert_alike(make_model(nodes, feeds, F32, constants, shapes=opened, says=known), feeds)
+    assert_alike(make_model(nodes, feeds, F32, constants, shapes=opened, inner_values=known), feeds)
 
 
 @pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
 @pytest.mark.parametrize("shape", [(3, 40), (3, 2, 20), (40,), ()], ids=len)
 def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: Any) -> None:
-    """The model declares two dimensions, but there are others: an error, or a correct result."""
+    """The model declares two dimensions, but runs with others: an error, or a correct result."""
     nodes = chain(["mul", "add"], "x")
     nodes[-1].attribute[0].i = axis
     constants = used(nodes, constants_of(F32))
@@ -246,7 +244,7 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
 @pytest.mark.parametrize("rank", [64, 65])
 @pytest.mark.parametrize("fuse", "01")
 def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
-    """ONNX Runtime runs them, and then the Softmax after the Where, too."""
+    """ONNX Runtime runs a Where of more than 64 dimensions, and the Softmax after the Where."""
     nodes = [op("Reshape", one, "shape", f"{one}_long") for one in "cx"]
     nodes += [op("Where", "c_long", "x_long", "fill", "s"), op("Softmax", "s", "p", axis=-1)]
     nodes += [op("Reshape", "p", "flat", "o")]
@@ -260,8 +258,8 @@ def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
     assert_alike(model, feeds)
 
 
-SQUARE = op("Mul", "x", "x", "m")  # 90000, which is infinite in f16
-# The operator between it and the Where, and whether Maskwise claims both.
+SQUARE = op("Mul", "x", "x", "m")  # 300 * 300, which is infinite in f16
+# Operators before the Where, and whether Maskwise claims the Where.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     "nothing": ([SQUARE, op("Identity", "m", "v")], False),
     "one that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
@@ -285,7 +283,9 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
-    """ONNX Runtime computes in f32 and removes adjacent casts, so it keeps a Where there."""
+    """ONNX Runtime computes in f32 and removes adjacent casts. A claimed Where would round its
+    inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime would not round.
+    """
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
@@ -313,7 +313,7 @@ def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
 
 @pytest.mark.parametrize("x", [300, np.nan, -np.inf])
 def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
-    """ONNX Runtime runs it in f16 only, and in no type if the model states the rank."""
+    """ONNX Runtime runs a scalar Softmax only in f16, and only if the model declares no rank."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "o", axis=-1)]
     inputs = [value("c", BOOL, None), value("x", F16, None)]
     zero = numpy_helper.from_array(np.array(0, "e"), "zero")
@@ -329,7 +329,8 @@ def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
 
 @pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
 def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
-    """Heads are split by Reshape and Transpose, between which ONNX Runtime rounds, too."""
+    """Operators that move elements split the heads. After two of these
+    operators, ONNX Runtime rounds to f16, too."""
     nodes = []
     for name in "qkv":
         nodes += [op("Mul", "x", "x", f"{name}0"), op("Reshape", f"{name}0", "s", f"{name}1")]
@@ -355,7 +356,8 @@ def test_f16_attention_between_products(moves: int, claims: list[str], capfd: An
 
 
 def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
-    """Each of 48 Concats reads its input twice. The divisor is the second output of a Split."""
+    """Each of 48 Concats reads its input twice, so 2**48 paths exist. A divisor may be the
+    second output of a Split."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "v0", axis=-1)]
     for n in range(48):
         nodes += [
@@ -368,14 +370,14 @@ def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
     for end, claims in (("MatMul", ["rows f16 2 nodes"]), ("Mul", []), ("Div", [])):
         last = [op(end, "a", "ones" if end == "MatMul" else "b", "o")]
         last += [op(end, "b", "ones", "p")] if end == "MatMul" else []
-        every = [*nodes, *last]
-        arrays = initializers(used(every, constants))
+        whole = [*nodes, *last]
+        arrays = initializers(used(whole, constants))
         outputs = [value(one.output[0], F16, None) for one in last]
-        model = model_of(every, inputs, outputs, arrays, 17)
+        model = model_of(whole, inputs, outputs, arrays, 17)
         fused_session(model, capfd, *claims)
 
 
-# Readers of weights of 2e-9 in f32, in which ONNX Runtime computes, or after a Cast of the model.
+# Consumers of weights of 2e-9, which ONNX Runtime keeps in f32. In f16, the weights would be 0.
 WEIGHT_READERS: dict[str, list[Node]] = {
     "Cast and Log": [op("Cast", "weights", "f", to=F32), op("Log", "f", "o")],
     "Cast and Div": [op("Cast", "weights", "f", to=F32), op("Div", "tiny32", "f", "o")],
@@ -449,7 +451,7 @@ def test_f16_weights_that_need_not_be_small(after: list[Node], capfd: Any) -> No
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
-    """A weight of 1e-9 stays 1e-9 in ONNX Runtime, which keeps it in f32, and becomes 0 in f16."""
+    """ONNX Runtime keeps a weight of 2e-9 in f32. In f16 the weight would be 0."""
     weights = ["weights", "moved"][moves]
     nodes = [
         op("Where", "c", "x", "zero", "s"),
@@ -472,7 +474,7 @@ def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None
     )
     session = fused_session(model, capfd)
     x = np.zeros((1, 2, 64), "e")
-    x[..., 0] = 20  # the others weigh 2e-9
+    x[..., 0] = 20  # the other weights are 2e-9
     feeds = {"x": x, "c": np.ones((1, 2, 64), "?")}
     got, wanted = (one.run(None, feeds)[0] for one in (session, stock_session(model)))
     np.testing.assert_allclose(got, wanted, rtol=2**-9, atol=1e-6)

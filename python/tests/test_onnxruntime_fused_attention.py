@@ -1,6 +1,4 @@
-"""Attention as one node in ONNX Runtime: two MatMuls, the operators between them, and
-Transposes.
-"""
+"""MatMuls, the operators between the MatMuls, and Transposes become one node in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ FORMS: dict[str, tuple[list[Node], str]] = {
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 @pytest.mark.parametrize("form", FORMS)
 def test_attention(form: str, element: int, capfd: Any) -> None:
-    """One session for all shapes."""
+    """One session runs all shapes."""
     random = np.random.default_rng(12)
     nodes, claim = FORMS[form]
     inside = "inside" in form
@@ -75,7 +73,7 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
 
 
 def draw_attention(random: np.random.Generator) -> tuple[list[Node], Feeds]:
-    """Random ranks, orders of dimensions, steps and batch dimensions."""
+    """Attention with random ranks, orders of dimensions, steps and batch dimensions."""
     rank = int(random.integers(2, 5))
     outer = tuple(int(n) for n in random.integers(1, 4, rank - 2))
     rows, keys, depth, columns = (int(n) for n in random.integers(1, 70, 4))
@@ -118,8 +116,8 @@ def test_generated_attention() -> None:
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_rows_without_a_key_that_counts(zeros: bool, capfd: Any) -> None:
-    """Fully masked rows become NaN, as defined, or zeros."""
+def test_fully_masked_rows(zeros: bool, capfd: Any) -> None:
+    """Fully masked rows become NaN as by definition, or 0 if the model replaces NaN."""
     random = np.random.default_rng(13)
     nodes = sdpa("add") if zeros else masked_fill()
     feeds = attention_feeds(random, (2, 3, 5, 16), (2, 3, 70, 16), (2, 1, 5, 70))
@@ -174,7 +172,7 @@ def test_where_attention_does_not_pay_rows_are_left(
 
 @pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
 def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
-    """ONNX Runtime computes the product's inputs, and the claim ends there."""
+    """The claim ends at a value with a second consumer, which ONNX Runtime computes."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
@@ -194,7 +192,7 @@ def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
 
 
 def test_without_fusion(capfd: Any) -> None:
-    """Only Where is claimed: the same bits as ONNX Runtime's, but for -0."""
+    """Only Where is claimed. Results equal ONNX Runtime's, except for signs of zeros."""
     random = np.random.default_rng(18)
     nodes = masked_fill()
     constants = used(nodes, attention_constants())
@@ -257,7 +255,7 @@ def test_shapes_that_do_not_fit(
 def test_a_model_that_is_wrong_about_a_shape(
     name: str, shape: tuple[int, ...], is_right: bool
 ) -> None:
-    """A Reshape returns another shape than the model declares: an error, or the defined result."""
+    """A Reshape returns another shape than the model declares: an error, or a correct result."""
     random = np.random.default_rng(22)
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
@@ -295,11 +293,12 @@ def test_sessions_and_threads_at_once() -> None:
             check(sessions[(seed + turn) % 3], nodes, feeds, constants, F32)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(work, range(6)))  # raises the exception of any of them
+        list(threads.map(work, range(6)))  # raises if a call raised
 
 
 def test_fused_nodes_are_listed() -> None:
-    """If inner nodes count as Maskwise's, the report counts them, too."""
+    """The assigned nodes include inner nodes of a fused node, so the report counts
+    inner nodes."""
     nodes = masked_fill()
     feeds = used(
         nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))

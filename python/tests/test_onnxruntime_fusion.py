@@ -1,4 +1,4 @@
-"""Chains around a Softmax, and attention, as one node in ONNX Runtime."""
+"""Chains around a Softmax as one fused node in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from onnx_where import choice, model_of, op, value
 from where_models import options, session_of, stock_session
 
 CHAINS = {
-    "scale": ["mul", "mul_turned"],
+    "scale": ["mul", "mul_reversed"],
     "scale and mask": ["div", "keep"],
-    "other mask": ["mul_turned", "mask"],
+    "other mask": ["mul_reversed", "mask"],
     "bias": ["mul", "add"],
-    "bias first": ["add_turned", "div", "keep"],
+    "bias first": ["add_reversed", "div", "keep"],
     "mask and bias": ["mul", "mask", "add"],
     "sub": ["sub", "keep"],
     "leaky": ["mul", "leaky", "keep"],
@@ -47,8 +47,8 @@ MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 
 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
-def test_slopes_that_a_row_has_not(alpha: float, capfd: Any) -> None:
-    """ONNX Runtime keeps signs of zeros, which a division can distinguish."""
+def test_slopes_of_leaky_relu(alpha: float, capfd: Any) -> None:
+    """The model divides by the slopes, so the result shows whether the sign of a zero is right."""
     nodes = [
         op("LeakyRelu", "x", "slope", alpha=alpha),
         op("Div", "scale", "slope", "steep"),
@@ -83,7 +83,7 @@ def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 def test_generated_chains(element: int) -> None:
-    """Results are correct with all shapes open, for any claims."""
+    """Shapes are open. Results are correct, whatever Maskwise claims."""
     random = np.random.default_rng(23 + element)
     for _ in range(150):
         steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
@@ -159,7 +159,7 @@ def test_rows_that_do_not_pay_stay(
     [(11, 2, True), (11, -1, True), (11, 1, False), (13, 2, True), (13, 1, False)],
 )
 def test_along_the_last_dimension_only(opset: int, axis: int, is_claimed: bool, capfd: Any) -> None:
-    """Before opset 13 a Softmax works along all dimensions from its axis on."""
+    """Before opset 13, a Softmax works over all dimensions from its axis on."""
     random = np.random.default_rng(6)
     nodes = chain(["mul", "keep"], "x")
     nodes[-1].attribute[0].i = axis
@@ -205,7 +205,7 @@ def test_a_zero_that_adds_a_dimension_stays(capfd: Any) -> None:
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_inside_if(zeros: bool, capfd: Any) -> None:
-    """Both branches use the same names, and read values from outside."""
+    """Both branches use the same names and read values from outside."""
     random = np.random.default_rng(9)
     forms = [["mul", "keep"], ["div", "mask", "add"]]
     branches = [chain(form, "x", "r", zeros) for form in forms]
@@ -223,7 +223,7 @@ def test_inside_if(zeros: bool, capfd: Any) -> None:
 
 
 def test_a_value_read_inside_if_stays(capfd: Any) -> None:
-    """A branch reads the scaled scores, too, so the chain begins after them."""
+    """A branch reads the scaled scores, too, so the chain begins after the scaling."""
     random = np.random.default_rng(10)
     nodes = chain(["mul", "keep"], "x", "w")
     last = choice(*([op("Identity", read, "r")] for read in ("w_0", "w")))
@@ -261,8 +261,8 @@ def test_inside_loop(capfd: Any) -> None:
     assert_close(got, wanted, F32)
 
 
-def test_what_a_loop_carries_may_get_more_dimensions() -> None:
-    """A Softmax in a Loop is never claimed, because it would know only one rank."""
+def test_a_loop_may_add_dimensions_to_its_state() -> None:
+    """Results stay correct, although the model declares another rank for the first iteration."""
     i64 = TensorProto.INT64
     turn = helper.make_graph(
         [
@@ -288,8 +288,8 @@ def test_what_a_loop_carries_may_get_more_dimensions() -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
-def test_a_where_that_is_left_alone_takes_its_group_along(capfd: Any) -> None:
-    """GPT-2's causal mask in opset 13, which ONNX Runtime's fusion may want."""
+def test_a_refused_where_refuses_its_group(capfd: Any) -> None:
+    """ONNX Runtime may fuse GPT-2's causal mask in opset 13, so Maskwise refuses the Where."""
     nodes = [
         op("Slice", "whole", "from", "to", "axis", "rows"),
         op("Slice", "rows", "from", "to", "axis", "mask"),

@@ -1,7 +1,7 @@
-"""Language models as PyTorch's exporters write them: the same logits as without Maskwise, to the
-bit where only Where is claimed.
+"""Language models from PyTorch's exporters: logits equal ONNX Runtime's, bitwise if Maskwise claims
+only Where.
 
-Their graphs are in models/, as scripts/export_models.py makes them; weights are of fixed seeds.
+scripts/export_models.py made the graphs in models/. Weights are drawn with fixed seeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from where_models import options, stock_session
 
 MODELS = Path(__file__).parent / "models"
 VOCABULARY = 101
-# Every Where of a model as ONNX Runtime has it at the end: claimed, then left alone.
+# Every Where of a model after ONNX Runtime's optimizers: claimed Wheres, then other Wheres.
 CLAIMS: dict[str, tuple[list[str], list[str]]] = {
     "deberta-dynamo": (
         ["node_masked_fill", "node_masked_fill_1", "node_where", "node_where_1"],
@@ -89,7 +89,7 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
         ["/model/encoder/Where"],
     ),
 }
-# The nodes that become one in each of their two layers, with fusion.
+# The fused nodes of each of the two layers.
 FUSIONS = {
     "deberta-dynamo": ["rows f32 2 nodes"],
     "deberta-torchscript": ["rows f32 2 nodes"],
@@ -113,7 +113,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
     for one in session.get_inputs():
         shape = [extents.get(dim, dim) for dim in one.shape]
         if one.name == "attention_mask":
-            # Exporters add IsNaN and Where for rows of padding alone.
+            # "all" uses the IsNaN and Where that exporters write for rows with only padding.
             least, most = {"none": (shape[1], shape[1]), "some": (1, shape[1]), "all": (0, 0)}[
                 padding
             ]
@@ -127,7 +127,8 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
 
 
 def assigned(session: Any) -> tuple[list[str], list[str]]:
-    """Names of the Where nodes that Maskwise has, and that ONNX Runtime has."""
+    """Names of the Where nodes that Maskwise runs, and of the Where nodes that ONNX Runtime runs.
+    Asserts that Maskwise runs no other node."""
     nodes = [
         (node.name, node.op_type, group.ep_name == maskwise.onnxruntime.PROVIDER)
         for group in session.get_provider_graph_assignment_info()
@@ -148,7 +149,7 @@ def logits(session: Any, stock: Any) -> Iterator[tuple[Any, Any]]:
             feeds = feeds_of(session, batch, sequence, padding)
             got, expected = (one.run(["logits"], feeds)[0] for one in (session, stock))
             assert np.isfinite(expected).all()
-            # DeBERTa makes 0 of the embeddings of padding.
+            # DeBERTa sets the embeddings of padding to 0.
             assert np.ptp(expected) > 0 or padding == "all"
             yield got, expected
 

@@ -1,6 +1,4 @@
-"""Attention operators in forms that no exporter writes. ONNX Runtime without Maskwise runs
-first.
-"""
+"""Attention operators in forms that no exporter writes, compared with ONNX Runtime's kernels."""
 
 from __future__ import annotations
 
@@ -34,37 +32,37 @@ def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
     """The outputs, or the error text."""
     try:
         return [*session.run(None, feeds)]
-    except Exception as failure:  # its classes are private
+    except Exception as failure:  # ONNX Runtime's error classes are private
         return str(failure)
 
 
 # Cases that ONNX Runtime runs and Maskwise refuses: the refusal's text, and the reason.
 REFUSED_ALONE = [
-    ("past_value is", "MultiHeadAttention reads a past of another depth than the value as if not"),
+    ("past_value is", "MultiHeadAttention ignores that the past and the value differ in depth"),
 ]
-# 1.24 checks fewer shapes and numbers, and then reads outside the operands.
+# ONNX Runtime 1.24 checks fewer shapes and numbers, and may read outside the operands.
 REFUSED_ALONE_BEFORE = (
     "(Q|K|V)( by heads)? (is|of shape)|attn_mask is|seqlens_k|total_sequence_length is|"
     r"\d+ rows from position|cos_cache is"
 )
 
 
-# Cases that Maskwise runs and 1.32 refuses: cosine and sine caches of unequal lengths, a prompt
-# with a past (1.24 runs it), and values of another depth than keys with a past. Values without
-# columns end its process.
+# Cases that Maskwise runs and ONNX Runtime 1.32 refuses: caches of cosine and sine of unequal
+# lengths, a prompt with a past (1.24 runs it), and a past with another depth of values than of
+# keys. Values without columns crash ONNX Runtime.
 REFUSED_BY_STOCK = (
     "must have the same shape|for a static cache|past_value' dimension 3|^the process ended"
 )
 
 
 def may_refuse(failure: str) -> bool:
-    said = failure.rpartition("Maskwise: ")[2]
-    is_listed = any(said.startswith(text) for text, _ in REFUSED_ALONE)
-    return is_listed or (not IS_NEW and re.match(REFUSED_ALONE_BEFORE, said) is not None)
+    refusal = failure.rpartition("Maskwise: ")[2]
+    is_listed = any(refusal.startswith(text) for text, _ in REFUSED_ALONE)
+    return is_listed or (not IS_NEW and re.match(REFUSED_ALONE_BEFORE, refusal) is not None)
 
 
 def with_whole_mask(case: Case) -> Case:
-    """The mask as ONNX broadcasts it, and from opset 24 on pads its columns."""
+    """The case with the mask broadcast by ONNX's rule. Since opset 24, the rule pads columns."""
     mask, rows = case.feeds["attn_mask"], case.feeds["Q"].shape[-2]
     if case.feeds["Q"].ndim == 3:
         rows = case.feeds["Q"].shape[1]
@@ -79,21 +77,23 @@ def with_whole_mask(case: Case) -> Case:
 
 
 def by_definition(case: Case) -> Results:
-    """By ONNX's evaluator. It takes the rows of a causal boundary from the mask."""
+    """The results of ONNX's evaluator, which requires a mask with all rows."""
     case = with_whole_mask(case)
     results = ReferenceEvaluator(case.model()).run(case.outputs, case.feeds)
     return [np.asarray(one) for one in results]
 
 
 def is_defined(case: Case, change: Any) -> bool:
-    """1.24 also leaves the result uninitialized if there are no keys."""
+    """Whether ONNX Runtime defines the result. Before 1.28, results of spoiled cases and of empty
+    inputs are undefined."""
     return IS_NEW or (change is loosen and all(array.size for array in case.feeds.values()))
 
 
 def expect_right(
     case: Case, got: Results | str, stock: Results | str, is_defined: bool, seed: int
 ) -> None:
-    """If ONNX Runtime runs a case, Maskwise runs it with the same results."""
+    """If ONNX Runtime runs a case, Maskwise returns equal results, or refuses the case for a listed
+    reason."""
     if isinstance(got, str):
         is_ours = "Maskwise" in got or "Missing Input" in got
         assert is_ours if isinstance(stock, str) else may_refuse(got), (seed, got)
@@ -107,7 +107,7 @@ def expect_right(
 @pytest.mark.parametrize("kind", DRAWS)
 @pytest.mark.parametrize("change", [spoil, loosen])
 def test_odd_models(kind: str, change: Any) -> None:
-    """The expected result is ONNX Runtime's without Maskwise, or an error of Maskwise."""
+    """Results equal ONNX Runtime's without Maskwise, or Maskwise raises an error."""
     judge, claims = StockJudge(), 0
     for seed in range(FIRST, FIRST + MODELS):
         random = np.random.default_rng(seed)
@@ -129,7 +129,7 @@ def test_odd_models(kind: str, change: Any) -> None:
 
 
 def group_case(**feeds: Any) -> Case:
-    """One more key for each of two sequences of 9 and 6."""
+    """One more key for each of two sequences, which have 9 and 6 keys."""
     random = np.random.default_rng(5)
     arrays = {"query": random.standard_normal((2, 1, 32)).astype("f")}
     arrays |= {name: random.standard_normal((2, 1, 16)).astype("f") for name in ("key", "value")}
@@ -145,7 +145,7 @@ def group_case(**feeds: Any) -> Case:
 
 
 def multi_head_case(**feeds: Any) -> Case:
-    """Keys and values as cross attention caches them."""
+    """Cross attention, with keys and values of four dimensions."""
     random = np.random.default_rng(6)
     arrays = {"query": random.standard_normal((2, 3, 32)).astype("f")}
     arrays |= {n: random.standard_normal((2, 2, 9, 16)).astype("f") for n in ("key", "value")}
@@ -154,7 +154,7 @@ def multi_head_case(**feeds: Any) -> Case:
     return Case("MultiHeadAttention", arrays, outputs, {"num_heads": 2}, 20)
 
 
-# Forms that no document of ONNX Runtime names and its kernels take.
+# Forms that ONNX Runtime's kernels accept, but its documents do not mention.
 FORMS = {
     "lengths of {batch, 1}": group_case(seqlens_k=np.array([[9], [6]], np.int32)),
     "more positions than rows": group_case(position_ids=np.arange(24).reshape(2, 4, 3)),
@@ -183,7 +183,9 @@ def test_forms_that_onnx_runtime_takes(form: str) -> None:
 @pytest.mark.parametrize("rows", [8, 300])
 @pytest.mark.parametrize("odd", [np.inf, np.nan])
 def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
-    """ONNX Runtime makes each row NaN; docs/onnxruntime.md says when Maskwise does, too."""
+    """With a boolean mask, ONNX Runtime makes each row NaN, but Maskwise does not. With an added
+    mask, Maskwise makes each row NaN, too.
+    """
     random = np.random.default_rng(rows)
     feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}
     feeds["attn_mask"] = np.arange(rows) < np.full((rows, 1), rows - 1)
@@ -197,7 +199,7 @@ def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
 
 
 def test_keys_past_a_length_do_not_matter() -> None:
-    """MultiHeadAttention's lengths mask keys; nothing is added to scores."""
+    """Keys that a length of MultiHeadAttention excludes may be NaN."""
     case = multi_head_case()
     case.feeds["key_padding_mask"] = np.array([4, 9], np.int32)
     expected = alone(case)[0]
@@ -208,7 +210,7 @@ def test_keys_past_a_length_do_not_matter() -> None:
     expect_same(case, got, expected)
 
 
-@pytest.mark.skipif(not IS_NEW, reason="before 1.28 ONNX Runtime's own rules count")
+@pytest.mark.skipif(not IS_NEW, reason="ONNX Runtime before 1.28 has other rules")
 @pytest.mark.parametrize("opset", [23, 24])
 @pytest.mark.parametrize("shape", [(1, 9), (7, 1), (9,), (2, 1, 1, 9), (4, 7, 1), (7, 5), (1, 1)])
 @pytest.mark.parametrize("past", [0, 4])

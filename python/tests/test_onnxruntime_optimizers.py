@@ -1,4 +1,4 @@
-"""Models in which a claim would trigger a bug of ONNX Runtime's optimizers."""
+"""Models in which a claim would trigger a bug in ONNX Runtime's optimizers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def turned(perm: list[int]) -> Node:
     return op("Transpose", "a", "t", perm=perm)
 
 
-# After a Transpose of the outermost dimension: MatmulTransposeFusion swaps both without a sign.
+# After a Transpose of the outermost dimension, MatmulTransposeFusion swaps Transpose and Cast, but
+# does not report the change.
 BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
-# A fusion with a sign, while ONNX Runtime has it.
+# In this attention, ONNX Runtime's fusion reports its change.
 ATTENTION = [
     op("Transpose", "k", "kt", perm=[0, 2, 1]),
     op("MatMul", "q", "kt", "scores"),
@@ -38,10 +39,10 @@ ATTENTION = [
     op("Softmax", "kept", "weights", axis=-1),
     op("MatMul", "weights", "v", "result"),
 ]
-# A number in f16 with two readers, which stays a Cast; with one the optimizers run again.
+# `half` has two consumers, so its Cast stays. With one consumer, the optimizers would run again.
 WHERE = [op("Where", "c", "x", "half", "result")]
 IN_F16 = [op("MatMul", "t", "b", "o"), op("Mul", "x", "half", "more")]
-# Another optimizer turns the number into the product's scale.
+# Another optimizer makes the number the product's scale.
 BY_NUMBER = [op("Div", "t", "half", "n"), op("MatMul", "n", "b", "o")]
 
 
@@ -82,7 +83,7 @@ MODELS["branch"] = fed(in_a_branch([turned([1, 0, 2]), *BY_CAST]), F32, ATTENTIO
 def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled: str = "") -> None:
     path = folder / "model.onnx"
     path.write_bytes(model)
-    # A separate process, because it may crash.
+    # In a separate process, because a fault would end this process.
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
     stock = stock_session(model)
@@ -96,7 +97,7 @@ def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled:
 
 
 @pytest.mark.parametrize("form", MODELS)
-def test_a_fusion_that_hides_what_it_changed(form: str, tmp_path: Path) -> None:
+def test_a_fusion_that_does_not_report_its_change(form: str, tmp_path: Path) -> None:
     assert_runs(*MODELS[form], tmp_path, claims=0)
 
 
@@ -115,7 +116,7 @@ FUSED_OR_LEFT = [
 
 @pytest.mark.parametrize(("perm", "factor"), FUSED_OR_LEFT)
 @pytest.mark.parametrize("form", FORMS)
-def test_transposes_that_it_fuses_or_leaves(
+def test_transposes_without_the_bug(
     form: str, perm: list[int], factor: tuple[int, ...], tmp_path: Path
 ) -> None:
     nodes, element, claimed = FORMS[form]

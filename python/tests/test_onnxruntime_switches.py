@@ -1,4 +1,4 @@
-"""The switch that turns the provider off, and models that ONNX Runtime writes for later."""
+"""The switch that turns the provider off, and models that ONNX Runtime saves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
 def test_one_switch_leaves_everything(capfd: Any) -> None:
-    """All stay in ONNX Runtime: a fused Softmax, a Where, an attention operator."""
+    """With the switch off, ONNX Runtime runs all nodes of an attention, and a Where."""
     model = example("attention")[0]
     where = where_model(TensorProto.FLOAT, [["n"]] * 3)
     for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):
@@ -48,7 +48,8 @@ def compiled(model: bytes) -> bytes:
 
 @KINDS
 def test_compiled_models(kind: str) -> None:
-    """Saved models have the operators, which are fused when loaded, and no node of Maskwise."""
+    """A saved model has operators of ONNX and no node of Maskwise, so it loads with or without
+    Maskwise."""
     model, feeds, _ = example(kind)
     written = compiled(model)
     assert "EPContext" not in {node.op_type for node in onnx.load_from_string(written).graph.node}
@@ -67,5 +68,5 @@ def test_sessions_that_write_contexts(kind: str, tmp_path: Path, capfd: Any) -> 
     session = maskwise.onnxruntime.session(tmp_path / "model.onnx", session_options)
     (expected,) = stock_session(model).run(None, feeds)
     np.testing.assert_allclose(session.run(None, feeds)[0], expected, 2e-5, 2e-5)
-    said = capfd.readouterr().err
-    assert kind == "where" or "ep.context_enable is 1" in said, said
+    lines = capfd.readouterr().err
+    assert kind == "where" or "ep.context_enable is 1" in lines, lines

@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: values, types, shapes, and names and tensors that stay."""
+"""Select by Maskwise in OpenVINO has the values, types, shapes and names of OpenVINO's Select."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ SHAPES = [
     [[2, 1, 1, 33], [2, 3, 4, 33], []],
     [[1, 1, 32, 32], [], [1, 16, 32, 32]],
     [[7, 1], [7, 3], [1, 3]],
-    [[2, 3, 4], [4], []],  # cond is the largest: OpenVINO allows it, its specification does not
+    [[2, 3, 4], [4], []],  # OpenVINO allows a larger cond, its specification does not
     [[], [], []],
     [[0, 3], [1, 3], [3]],
     [[300, 200], [300, 200], [1, 200]],
 ]
 
 
-# The plugin converts these: they lose the upper half, denormals, or the bits of a NaN.
+# The CPU plugin converts these types: elements lose upper bits, denormals or NaN payloads.
 CONVERTED = (ov.Type.f16, ov.Type.bf16, ov.Type.i64, ov.Type.u64, ov.Type.f64)
 
 
@@ -71,7 +71,7 @@ def test_every_type_and_broadcast(element: ov.Type) -> None:
         assert_same_bits(run(compile_model(model), arrays), np.where(*arrays))
 
 
-def test_narrowing_is_openvinos() -> None:
+def test_narrowing_stays_as_in_openvino() -> None:
     for element in (ov.Type.i64, ov.Type.u64, ov.Type.f64):
         large = np.full(2, (1 << 40) + 1, element.to_dtype())
         stock = select_model([[2]] * 3, element, then=ops.abs)
@@ -83,7 +83,7 @@ def test_narrowing_is_openvinos() -> None:
 
 @pytest.mark.parametrize("hint", ["f16", "bf16", "dynamic"])
 @pytest.mark.parametrize("element", [ov.Type.f32, ov.Type.f16, ov.Type.bf16, ov.Type.f64], ids=str)
-def test_whatever_the_plugin_computes_with(element: ov.Type, hint: str) -> None:
+def test_every_precision_hint(element: ov.Type, hint: str) -> None:
     shapes = [[4, 5], [2, 3, 4, 5], [2, 1, 4, 5]]
     random = np.random.default_rng(3)
     values = [random.integers(-99, 99, shape).astype(TYPES[element]) for shape in shapes[1:]]
@@ -120,7 +120,7 @@ def test_amid_other_operators(hint: str) -> None:
 
 
 def test_conversions_of_the_model_stay() -> None:
-    """They round."""
+    """The model's own conversions still round."""
     cond, x, y = (ops.parameter([64], kind) for kind in (ov.Type.boolean, ov.Type.f64, ov.Type.f64))
     select = ops.select(cond, ops.convert(x, "f32"), ops.convert(y, "f32"))
     model = accelerate(ov.Model([ops.convert(select, "f64")], [cond, x, y]), force=True)
@@ -168,7 +168,7 @@ def test_the_example_of_the_specification() -> None:
     assert run(compiled, [cond, then, other]).tolist() == [[11, 10], [1, 8], [3, 4]]
 
 
-def test_broadcast_none_wants_equal_shapes() -> None:
+def test_broadcast_none_requires_equal_shapes() -> None:
     model = accelerate(select_model([[2, 3]] * 3, broadcast="none"), force=True)
     arrays = operands([[2, 3]] * 3, ov.Type.f32)
     assert_same_bits(run(compile_model(model), arrays), np.where(*arrays))
@@ -191,7 +191,7 @@ def test_shapes_that_are_known_at_run_time(shapes: list[list[int]], element: ov.
         assert_same_bits(run(compiled, arrays), np.where(*arrays))
 
 
-def test_rank_that_is_unknown_is_inferred_alike() -> None:
+def test_an_unknown_rank_is_inferred_as_by_openvino() -> None:
     dynamic = ov.PartialShape.dynamic()
     for shapes in ([dynamic] * 3, [dynamic, [2, 3], [3]], [[4, 1], dynamic, [-1]]):
         model = select_model(shapes)
@@ -223,8 +223,8 @@ def test_names_info_and_readers_stay() -> None:
     assert_same_bits(results[0], np.maximum(expected, np.float32(0)))
 
 
-def test_bodies_are_looked_at() -> None:
-    """A compiled model does not show its bodies; the engine's lines do."""
+def test_selects_in_bodies_are_accelerated() -> None:
+    """Counts verbose lines, because a compiled model does not show the nodes of its bodies."""
     code = """
 from test_openvino import *
 source = branches()
@@ -265,7 +265,7 @@ def body_input(branch: Any, body: int) -> Any:
 @pytest.mark.parametrize("element", [ov.Type.f16, ov.Type.f32, ov.Type.i16], ids=str)
 @pytest.mark.parametrize("shape", [[], [5], [-1]], ids=str)
 def test_a_result_that_a_body_reads(shape: list[int], element: ov.Type) -> None:
-    """The plugin clones the Select once more after it has put conversions around it."""
+    """The plugin clones the Select again after it has inserted conversions around the Select."""
     model = select_model([shape] * 3, element)
     select = next(node for node in model.get_ops() if node.get_type_name() == "Select")
     flag = ops.parameter([], ov.Type.boolean)
@@ -301,7 +301,7 @@ LARGE = [[256, 256], [16, 8, 256, 256], [16, 8, 256, 256]]  # 32 MiB
 
 
 def test_models_that_are_read(tmp_path: Path) -> None:
-    """From IR, from ONNX, and an accelerated model from its own file."""
+    """Models from IR and ONNX files, and accelerated models from IR files."""
     core, accelerated = ov.Core(), ov.Core()
     accelerated.add_extension(maskwise.openvino.library())
     ov.save_model(select_model(LARGE), tmp_path / "a.xml", compress_to_fp16=False)
@@ -341,7 +341,7 @@ def test_many_requests_at_once(shape: list[int]) -> None:
 
 
 def test_requests_in_flight_change_their_shapes() -> None:
-    """A job of a queue gets a request that has run another shape, or that still runs."""
+    """A job of the queue may get a request that has run another shape."""
     model = accelerate(select_model([[-1], [-1, -1, -1], [-1, 1]]), force=True)
     queue = ov.AsyncInferQueue(compile_model(model, NUM_STREAMS=2), 4)
     got: dict[int, Array] = {}
@@ -376,4 +376,4 @@ def test_models_are_compiled_while_others_run() -> None:
             assert_same_bits(run(compiled, arrays), np.where(*arrays))
 
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        list(threads.map(work, range(4)))  # raises the exception of any of them
+        list(threads.map(work, range(4)))  # raises if a call raised

@@ -1,4 +1,4 @@
-"""Attention as one operation, inside OpenVINO."""
+"""Attention by Maskwise as one operation in OpenVINO."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE = Attention(rows=130, keys=130)
 
 
 def check(case: Attention, **settings: Any) -> None:
-    """Compared with OpenVINO alone, including fully masked rows."""
+    """Compares with the definition and with OpenVINO alone, including fully masked rows."""
     model = attention_model(case)
     arrays = arrays_of(case)
     stock = run(compile_model(model), arrays)
@@ -43,7 +43,7 @@ def test_generated_models(seed: int) -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("opens", [True, False])
-def test_every_transpose_goes(whole: bool, opens: bool) -> None:
+def test_every_transpose_is_removed(whole: bool, opens: bool) -> None:
     case = Attention(whole=whole, opens=opens, turned=tuple("qkvo"), rows=130, keys=130)
     compiled = compile_model(accelerate(attention_model(case)))
     assert count_taken(compiled) == 1
@@ -51,7 +51,7 @@ def test_every_transpose_goes(whole: bool, opens: bool) -> None:
 
 
 @pytest.mark.parametrize("opens", [True, False])
-def test_it_is_exported_and_imported(opens: bool) -> None:
+def test_attention_is_exported_and_imported(opens: bool) -> None:
     case = Attention(mask="bool", mask_shape=(1, 56), opens=opens, turned=("q", "o"), scale=0.25)
     core = ov.Core()
     core.add_extension(maskwise.openvino.library())
@@ -63,7 +63,7 @@ def test_it_is_exported_and_imported(opens: bool) -> None:
 
 
 def words_model(opens: bool, heads: int = 4, depth: int = 32) -> ov.Model:
-    """Projections around attention, as a layer of a language model has them."""
+    """Attention between projections, as in a layer of a language model."""
     width = heads * depth
     random = np.random.default_rng(0)
     shape = [-1, -1, width] if opens else [1, 160, width]
@@ -83,7 +83,7 @@ def words_model(opens: bool, heads: int = 4, depth: int = 32) -> ov.Model:
 
 @pytest.mark.parametrize("opens", [True, False])
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
-def test_no_reorder_and_no_conversion_stands_around_it(opens: bool, hint: str) -> None:
+def test_attention_adds_no_reorder_and_no_conversion(opens: bool, hint: str) -> None:
     model = words_model(opens)
     stock, accelerated = (
         compile_model(one, INFERENCE_PRECISION_HINT=hint)
@@ -96,7 +96,7 @@ def test_no_reorder_and_no_conversion_stands_around_it(opens: bool, hint: str) -
 
 
 def types_of(compiled: Any) -> list[str]:
-    """The shapes of the inputs and the output of Maskwise's operation."""
+    """The element types of the inputs and of the output of Maskwise's operation."""
     (node,) = [
         node
         for node in compiled.get_runtime_model().get_ordered_ops()
@@ -107,14 +107,14 @@ def types_of(compiled: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("opens", [True, False])
-@pytest.mark.parametrize("hint", ["bf16", "f16"])  # OpenVINO makes bf16 of f16 on many CPUs
+@pytest.mark.parametrize("hint", ["bf16", "f16"])  # OpenVINO replaces f16 by bf16 on many CPUs
 @pytest.mark.parametrize("precision", ["bf16", None])
-def test_it_computes_in_what_it_is_told_to(precision: str, hint: str, opens: bool) -> None:
-    """Else in the model's types, or in f16 like the plugin. Either is as near to the exact result
-    as OpenVINO in the same type."""
+def test_precision(precision: str, hint: str, opens: bool) -> None:
+    """Attention computes in `precision`. Without `precision`, attention computes in the model's
+    type, or in f16 if the plugin does. Errors are at most 1.5 times OpenVINO's, plus 1e-3."""
     capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if "BF16" not in capabilities:
-        pytest.skip("the CPU plugin has no bf16 here")
+        pytest.skip("the CPU plugin has no bf16 on this CPU")
     x = np.random.default_rng(1).standard_normal((1, 160, 128), np.float32)
     model = words_model(opens)
     exact = run(compile_model(model), [x])
@@ -128,7 +128,7 @@ def test_it_computes_in_what_it_is_told_to(precision: str, hint: str, opens: boo
     assert off[1] <= 1.5 * off[0] + 1e-3
 
 
-def test_of_f32_only_what_is_causal_is_taken_where_openvino_may_compute_in_bf16() -> None:
+def test_without_precision_only_causal_f32_attention_is_taken_if_the_cpu_has_bf16() -> None:
     has_bf16 = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     for causal in (True, False):
         model = attention_model(Attention(rows=130, keys=130, causal=causal))
@@ -140,8 +140,8 @@ def test_of_f32_only_what_is_causal_is_taken_where_openvino_may_compute_in_bf16(
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
 @pytest.mark.parametrize("element", [ov.Type.f16, ov.Type.bf16], ids=str)
 def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
-    """The plugin converts types that it does not compute in. Inputs are numbers of bf16, because
-    its conversions cut off bits on some CPUs."""
+    """The plugin converts types that it does not compute in. Inputs are exact in bf16, because the
+    plugin's conversions truncate on some CPUs."""
     case = Attention(rows=130, keys=130, opens=opens, element=element)
     inputs = [ops.parameter(open_shape(case.shape_of(n), opens), ov.Type.f32) for n in "qkv"]
     attention = ops.scaled_dot_product_attention(*(ops.convert(one, element) for one in inputs))
@@ -159,7 +159,8 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
-    """Keys and values of earlier tokens in states, from which beams are gathered."""
+    """Attention. With `keeps_state`, states hold the earlier keys and values, and a Gather selects
+    their beams."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -191,7 +192,7 @@ def test_a_cache_stays_openvinos(whole: bool) -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
+def test_forced_attention_with_a_cache(whole: bool) -> None:
     stock, accelerated = (
         compile_model(model, KV_CACHE_PRECISION="f32").create_infer_request()
         for model in (
@@ -210,7 +211,7 @@ def test_a_cache_is_right_where_attention_is_forced(whole: bool) -> None:
 
 
 def test_a_causal_cache_is_never_taken() -> None:
-    """With a cache, OpenVINO's operation aligns the boundary with the last token."""
+    """With a cache, OpenVINO's causal mask aligns the last row with the last key."""
     model = accelerate(cached_model(True, causal=True), force=True)
     assert maskwise.openvino.taken(model) == []
 
@@ -227,7 +228,7 @@ def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
         last.get_tensor().set_names({"last"})
         model = ov.Model([last], source.get_parameters())
         compiled = compile_model(change(model), INFERENCE_PRECISION_HINT=hint)
-        # Results get a separate name, too.
+        # OpenVINO adds a name that begins with Result.
         names.append([{n for n in o.names if not n.startswith("Result")} for o in compiled.outputs])
     assert names == [[{"last"}]] * 2
 
@@ -251,7 +252,7 @@ def test_an_open_rank(operand: str) -> None:
 
 @pytest.mark.parametrize("shape", [[1, 2, 130, -1], [-1, -1, -1, -1]], ids=str)
 @pytest.mark.parametrize("causal", [True, False])
-def test_the_default_scale_is_that_of_the_depth_at_run_time(shape: list[int], causal: bool) -> None:
+def test_the_default_scale_follows_the_depth_at_run_time(shape: list[int], causal: bool) -> None:
     inputs = [ops.parameter(shape, ov.Type.f32) for _ in "qkv"]
     model = ov.Model([ops.scaled_dot_product_attention(*inputs, causal=causal)], inputs)
     compiled = compile_model(accelerate(model, force=True))
@@ -265,8 +266,9 @@ def test_the_default_scale_is_that_of_the_depth_at_run_time(shape: list[int], ca
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
-def test_rows_that_are_masked_as_a_whole(whole: bool, mask: str) -> None:
-    """Fully masked rows are NaN as in OpenVINO, or zeros as in PyTorch, in small calls, too."""
+def test_fully_masked_rows(whole: bool, mask: str) -> None:
+    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, such rows are 0 as in
+    PyTorch, and small calls are replaced, too."""
     case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
     model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf
@@ -280,7 +282,7 @@ def test_rows_that_are_masked_as_a_whole(whole: bool, mask: str) -> None:
     assert (zeros[:, :, :3] == 0).all()
 
 
-def test_it_is_found_in_a_body() -> None:
+def test_attention_in_a_body_is_accelerated() -> None:
     case = Attention(rows=130, keys=130)
     inputs = [ops.parameter(case.shape_of(name), ov.Type.f32) for name in "qkv"]
     unused = ops.parameter(case.shape_of("q"), ov.Type.f32)
@@ -301,7 +303,7 @@ def test_it_is_found_in_a_body() -> None:
 
 
 def two_layers(opens: bool) -> ov.Model:
-    """The second's query is the first's result, which the second's product also reads."""
+    """Two attentions. The second's query is the first's result."""
     shape = [-1, -1, -1, 32] if opens else [1, 2, 130, 32]
     x = ops.parameter(ov.PartialShape(shape), ov.Type.f32)
     first = ops.matmul(ops.softmax(ops.matmul(x, x, False, True), -1), x, False, False)
@@ -318,8 +320,8 @@ def test_attention_after_attention(opens: bool) -> None:
     np.testing.assert_allclose(run(compiled, [x]), run(compile_model(stock), [x]), atol=1e-5)
 
 
-def test_somebody_reads_between() -> None:
-    """The operators stay."""
+def test_an_inner_value_with_another_consumer() -> None:
+    """Attention with a second consumer of an inner value is not replaced."""
     case = Attention(whole=False, rows=130, keys=130)
     model = attention_model(case)
     for kind in ("Softmax", "MatMul"):
@@ -375,11 +377,11 @@ def test_requests_of_changing_shapes_at_once(streams: int) -> None:
         np.testing.assert_allclose(got, expected[job % 4], rtol=0, atol=2e-5, equal_nan=True)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(infer, range(96)))  # raises the exception of any of them
+        list(threads.map(infer, range(96)))  # raises if a call raised
 
 
 def test_a_wrong_length_at_run_time() -> None:
-    """A request that fails is followed by one that works, as in OpenVINO."""
+    """As in OpenVINO, a request still works after it has failed."""
     case = Attention(mask="bias", mask_shape=(40, 56), opens=True)
     compiled = compile_model(accelerate(attention_model(case), force=True))
     arrays = arrays_of(case)
@@ -407,8 +409,8 @@ def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
                 )
 
 
-def test_what_is_taken_is_faster() -> None:
-    """The bounds follow from the figures of `scripts/bench openvino`."""
+def test_attention_is_taken_only_if_it_is_not_slower() -> None:
+    """The bounds agree with the figures of `scripts/bench openvino`."""
     figures = list(figures_of_attention())
     are_taken = set()
     for name, heads, length, depth, faster in figures:

@@ -1,4 +1,4 @@
-"""`accelerate` leaves the model unchanged. The copy can be used like any model of OpenVINO."""
+"""`accelerate` leaves the model unchanged. Programs can use the copy like any OpenVINO model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chain_model() -> ov.Model:
 
 
 def old_chain_model() -> ov.Model:
-    """Softmax of opset1, which has its axis without a sign."""
+    """A chain with Softmax of opset1, whose axis is unsigned."""
     mask, x = ops.parameter([96, 96], ov.Type.boolean), ops.parameter(SHAPE, ov.Type.f32)
     return ov.Model([ov.opset1.softmax(ops.select(mask, x, np.float32(-9)), 3)], [mask, x])
 
@@ -98,7 +98,7 @@ def by_serialize(model: ov.Model, folder: Path) -> ov.Model:
 
 
 def reshaped(model: ov.Model) -> ov.Model:
-    """A reshape that doubles every dimension but the batch, the depth included."""
+    """Reshapes the model: doubles the last two dimensions of each input."""
     model.reshape(
         {port: [*port.shape[:-2], *(2 * n for n in port.shape[-2:])] for port in model.inputs}
     )
@@ -106,8 +106,8 @@ def reshaped(model: ov.Model) -> ov.Model:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_model_stays_as_it_is(source: str, tmp_path: Path) -> None:
-    """Every core reads the model after it is saved."""
+def test_the_model_is_unchanged(source: str, tmp_path: Path) -> None:
+    """A core without the extension reads the saved model."""
     model = SOURCES[source]()
     before = operators(model)
     assert count_taken(accelerate(model)) == 1
@@ -129,8 +129,8 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize(("source", "change"), list(itertools.product(SOURCES, CHANGES)))
-def test_a_changed_copy_is_as_good(source: str, change: str, tmp_path: Path) -> None:
-    """Compiled by a core that does not have the extension."""
+def test_a_changed_copy_is_still_accelerated(source: str, change: str, tmp_path: Path) -> None:
+    """A core without the extension compiles the copy."""
     stock = SOURCES[source]()
     model = CHANGES[change](accelerate(stock), tmp_path)
     compiled = compile_model(model)
@@ -154,7 +154,7 @@ def test_devices_that_use_the_cpu(source: str, device: str) -> None:
     stock, core = SOURCES[source](), ov.Core()
     model = accelerate(stock)
     settings = SETTINGS if device.startswith("AUTO") else {}
-    # Some devices pass no precision on, and OpenVINO computes in bf16 if the CPU has it.
+    # Some devices do not pass on the precision. OpenVINO then computes in bf16 on some CPUs.
     check_results(stock, core.compile_model(model, device, settings), 1e-6 if settings else 0.02)
     names = {node.get_friendly_name() for node in model.get_ordered_ops()}
     assert set(core.query_model(model, "CPU")) == names
@@ -173,7 +173,7 @@ def test_an_export_is_imported(source: str) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_cache_is_for_every_core(source: str, tmp_path: Path) -> None:
-    """A core without the extension cannot read an entry, and compiles the model."""
+    """A core without the extension cannot read an entry of the cache, so such a core compiles."""
     stock = SOURCES[source]()
     seen = []
     for core in (extended(), extended(), ov.Core(), ov.Core(), extended()):

@@ -1,4 +1,4 @@
-"""Select by Maskwise inside OpenVINO: Selects taken, Selects left, and errors."""
+"""Select by Maskwise in OpenVINO: which Selects Maskwise takes, and which errors it raises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = [16, 8, 256, 256]  # 32 MiB of f32
 F32, BOOLEAN = ov.Type.f32, ov.Type.boolean
 
 
-def kept(model: ov.Model) -> bool:
+def is_left(model: ov.Model) -> bool:
     return count_taken(accelerate(model)) == 0
 
 
@@ -47,17 +47,17 @@ def computed(operand: int, operation: Callable[..., Node], cond: list[int] = LAR
         select_model([[256, 256], LARGE, LARGE]),
         select_model([[16, 1, 1, 256], LARGE, []]),
         select_model([LARGE] * 3, ov.Type.i32),
-        # OpenVINO's own would copy the condition.
+        # OpenVINO's Select would copy the condition.
         select_model([[128, 128]] * 3),
         select_model([[128, 128], [16, 128, 128], []], ov.Type.u8),
         joined(lambda node: ops.reshape(node, ops.constant([64, -1]), False)),
         joined(lambda node: ops.gather(node, ops.constant([1]), ops.constant(0))),
-        # A comparison of the mask's size costs nothing.
+        # The comparison is as small as the mask.
         computed(0, ops.greater, [256, 256]),
     ],
 )
-def test_what_gains_is_taken(model: ov.Model) -> None:
-    assert not kept(model)
+def test_selects_that_gain_are_taken(model: ov.Model) -> None:
+    assert not is_left(model)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_gains_is_taken(model: ov.Model) -> None:
     ],
 )
 def test_others_are_left_alone(model: ov.Model) -> None:
-    assert kept(model)
+    assert is_left(model)
     assert count_taken(accelerate(model, force=True)) == 1
 
 
@@ -92,7 +92,7 @@ def attention(build_scores: Callable[[Node, Node], Node]) -> ov.Model:
     return ov.Model([ops.matmul(ops.softmax(masked, -1), inputs[2], False, False)], inputs)
 
 
-def test_the_select_of_attention_goes_with_it() -> None:
+def test_attention_includes_its_select() -> None:
     def products(q: Node, k: Node) -> Node:
         return ops.matmul(q, k, False, True)
 
@@ -187,7 +187,7 @@ def test_shapes_that_do_not_broadcast_at_run_time() -> None:
 
 
 def test_a_model_without_results() -> None:
-    """All that it computes goes into a state."""
+    """The model writes its only value to a state."""
     inputs = [ops.parameter([2, 130, 16], F32) for _ in "qkv"]
     attention = ops.scaled_dot_product_attention(*inputs)
     sink = ops.assign(ops.read_value(attention, "variable"), "variable")
@@ -232,7 +232,9 @@ ov.Core().add_extension(mo.library())
 
 
 def test_no_openvino_is_an_error() -> None:
-    """OpenVINO before 2026.0 does not have these names, either."""
+    """The library loads without OpenVINO and raises an error. OpenVINO before 2026.0 also lacks
+    the names.
+    """
     code = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1]).create_extensions(None)
@@ -242,8 +244,8 @@ ctypes.CDLL(sys.argv[1]).create_extensions(None)
 
 
 def test_a_select_without_elements_is_left_in_place() -> None:
-    """The CPU plugin compiles a MatMul without queries only if it fuses it with the next
-    operator.
+    """The CPU plugin compiles a MatMul without rows only if the plugin fuses the next operator into
+    it.
     """
     shapes = ([2, 0, 16], [2, 40, 16], [2, 40, 8])
     query, key, value = (ops.parameter(shape, F32) for shape in shapes)
@@ -274,7 +276,7 @@ print(len(files))
 
 
 def test_one_thread_means_one() -> None:
-    """Every thread that shares the work uses the processor."""
+    """Counts threads by their processor time."""
     ran = in_a_process("""
 import os, pathlib, time
 import maskwise.openvino as mo, numpy as np

@@ -1,7 +1,7 @@
-"""Language models as PyTorch's exporters write them, in OpenVINO: the same logits.
+"""Language models from PyTorch's exporters: logits equal OpenVINO's.
 
-By default Maskwise runs their attention, except in T5 and DeBERTa, whose heads have a bias each.
-Forced, it runs every Select and every Softmax with a mask, too.
+By default Maskwise runs the models' attention, except in T5 and DeBERTa, which have a bias per
+head. With `force`, Maskwise also runs every Select and every Softmax with a mask.
 """
 
 from __future__ import annotations

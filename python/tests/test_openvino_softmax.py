@@ -1,4 +1,4 @@
-"""SoftMax of masked and scaled scores as one operation, inside OpenVINO."""
+"""Softmax of masked and scaled scores by Maskwise as one operation in OpenVINO."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def chain_model(
 
 
 def chains(model: ov.Model) -> list[str]:
-    """Each operation of Maskwise's when the model is compiled, and how many inputs it has."""
+    """Each operation of Maskwise in the compiled model, and its number of inputs."""
     nodes = compile_model(model).get_runtime_model().get_ordered_ops()
     by_maskwise = [
         node for node in nodes if node.get_rt_info()["layerType"].astype(str) == "Reference"
@@ -47,7 +47,7 @@ def chains(model: ov.Model) -> list[str]:
     return [f"{node.get_friendly_name()} of {node.get_input_size()}" for node in by_maskwise]
 
 
-def test_the_model_stays_as_it_is() -> None:
+def test_the_model_is_unchanged() -> None:
     model = chain_model()
     accelerated = accelerate(model)
     assert (chains(model), chains(accelerated)) == ([], ["weights of 4"])
@@ -66,7 +66,7 @@ def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
 
 
 def test_scores_that_are_smaller_than_the_mask() -> None:
-    """Also by evaluate, which does not infer shapes again first."""
+    """The mask broadcasts the scores. evaluate() does not infer shapes before it computes."""
     sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
     precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
     layers = [
@@ -125,7 +125,7 @@ def arrays_of(model: ov.Model) -> list[Array]:
 @pytest.mark.parametrize("fill", [-np.inf, -1e9, 0.5])
 @pytest.mark.parametrize("cond_keeps", [True, False])
 @pytest.mark.parametrize("scaling", ["none", "multiply", "divide"])
-def test_the_chain_is_its_definition(
+def test_a_chain_matches_its_definition(
     scaling: str, cond_keeps: bool, fill: float, cond: tuple[int, ...]
 ) -> None:
     model = accelerate(chain_model(scaling, cond_keeps=cond_keeps, fill=fill, cond=cond))
@@ -137,7 +137,7 @@ def test_the_chain_is_its_definition(
 
 
 def long_chain_model(bias: tuple[int, ...] = (4, 1, 96)) -> ov.Model:
-    """A soft cap, a bias, the mask, and a step after it."""
+    """A chain of a soft cap, a bias, the mask, and a step after the mask."""
     x = ops.parameter(SHAPE, ov.Type.f32, name="x")
     mask = ops.parameter((96, 96), ov.Type.boolean, name="mask")
     added = ops.parameter(bias, ov.Type.f32, name="bias")
@@ -155,7 +155,7 @@ def long_chain_of(mask: Array, x: Array, bias: Array) -> Array:
 
 
 @pytest.mark.parametrize("bias", [(4, 1, 96), SHAPE, (1,)])
-def test_a_long_chain_is_its_definition_also_imported(bias: tuple[int, ...]) -> None:
+def test_a_long_chain_matches_its_definition_also_imported(bias: tuple[int, ...]) -> None:
     model = accelerate(long_chain_model(bias))
     assert chains(model) == ["weights of 7"]
     random = np.random.default_rng(7)
@@ -170,7 +170,7 @@ def test_a_long_chain_is_its_definition_also_imported(bias: tuple[int, ...]) -> 
         np.testing.assert_allclose(got, long_chain_of(mask, x, added), rtol=4e-6, atol=1e-9)
 
 
-def test_rows_without_a_kept_element_are_as_openvinos_own() -> None:
+def test_fully_masked_rows_are_as_in_openvino() -> None:
     mask, x = arrays_of(chain_model())
     mask[:3] = False
     accelerated, got = (
@@ -193,10 +193,10 @@ def test_a_factor_divided_by_scores() -> None:
 
 
 @pytest.mark.parametrize("hint", ["f16", "bf16", "dynamic"])
-def test_whatever_the_plugin_computes_with(hint: str) -> None:
+def test_every_precision_hint(hint: str) -> None:
     model = accelerate(chain_model())
     mask, x = arrays_of(model)
-    x /= 100  # scores are rounded to 8 bits, at worst
+    x /= 100  # so that scores rounded to bf16 give close weights
     got = run(compile_model(model, INFERENCE_PRECISION_HINT=hint), [mask, x])
     np.testing.assert_allclose(got, expected_of(mask, x, "multiply", True, -np.inf), rtol=5e-2)
 
@@ -209,7 +209,7 @@ def test_whatever_the_plugin_computes_with(hint: str) -> None:
         chain_model(shape=(-1, 4, 96, 96)),
     ],
 )
-def test_what_is_left_alone(model: ov.Model) -> None:
+def test_chains_that_openvino_runs(model: ov.Model) -> None:
     assert chains(accelerate(model)) == []
 
 
@@ -260,4 +260,4 @@ def test_many_requests_at_once() -> None:
         np.testing.assert_allclose(got, expected[job % 3], rtol=2e-6, atol=1e-9)
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(infer, range(60)))  # raises the exception of any of them
+        list(threads.map(infer, range(60)))  # raises if a call raised

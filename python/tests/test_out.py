@@ -1,4 +1,4 @@
-"""out=, and refusals: exceptions of NumPy's types, before anything is written."""
+"""where() with out=. Wrong arguments raise NumPy's exceptions before elements are written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_in_place(dtype: str, count: int) -> None:
         assert_same_bits(maskwise.where(condition, a, b, out=a if into_first else b), expected)
 
 
-def test_in_place_while_the_other_side_is_cast() -> None:
+def test_in_place_while_the_other_operand_is_cast() -> None:
     x, y = np.arange(50_000.0), np.arange(50_000, dtype="i2")
     condition = x % 3 == 0
     expected = np.where(condition, x, y)
@@ -83,7 +83,7 @@ def test_shapes_that_do_not_broadcast() -> None:
     ],
     ids=str,
 )
-def test_out_that_cannot_take_it(kind: type[Exception], text: str, out: Any) -> None:
+def test_out_that_cannot_receive_the_result(kind: type[Exception], text: str, out: Any) -> None:
     refused(kind, text, c, f, f + 1, out)
 
 
@@ -102,15 +102,15 @@ class Overriding:
         ("the result is of type int, expected an array", 5, np.zeros(4, "f")),
     ],
 )
-def test_out_where_numpys_functions_are_overridden(text: str, answer: Any, out: Any) -> None:
+def test_out_of_an_overridden_numpy_where(text: str, answer: Any, out: Any) -> None:
     with pytest.raises(TypeError, match=text):
         maskwise.where(c, Overriding(answer), f, out=out)
 
 
 @pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 1)])
 @pytest.mark.parametrize("kinds", ["?ff", "?lf", "dff"])
-def test_out_whose_elements_lie_on_each_other(kinds: str, strides: tuple[int, int]) -> None:
-    """In place, and cast by NumPy piece by piece if not dense."""
+def test_out_whose_elements_overlap(kinds: str, strides: tuple[int, int]) -> None:
+    """Operands of kinds ?ff are read in place. NumPy casts other operands piece by piece."""
     condition, x, y = (np.ones((5, 6), kind)[:, ::2] for kind in kinds)
     memory = np.zeros(40, np.result_type(x, y))
     out = np.lib.stride_tricks.as_strided(memory, (5, 3), strides)
@@ -127,7 +127,7 @@ def test_out_that_overlaps_in_part() -> None:
     refused(ValueError, shared.format("y", "4,"), c, y, memory[3::-1], memory[:4])
     refused(ValueError, shared.format("y", "1,"), c, y, memory[:1], memory[:4])
     refused(ValueError, shared.format("condition", "4,"), memory.view(bool)[:4], y, y, memory[:4])
-    # Interleaved without a common byte is no overlap.
+    # Interleaved arrays without a common byte do not overlap.
     expected = np.where(c, memory[1:8:2], y)
     assert_same_bits(maskwise.where(c, memory[1:8:2], y, out=memory[:8:2]).copy(), expected)
 
@@ -160,7 +160,7 @@ def test_an_unknown_instruction_set_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("kind", ["O", "S3"])
-def test_what_numpy_selects_is_not_written_over_in_part(kind: str) -> None:
+def test_partial_overlaps_of_numpys_dtypes_are_refused(kind: str) -> None:
     memory = np.arange(8).astype(kind)
     before = memory.tolist()
     condition = np.array([True, False, True, False])

@@ -1,6 +1,7 @@
-"""ONNX Runtime and OpenVINO: the same answers where they are right, and a list of their faults.
+"""Compares select() with ONNX Runtime and OpenVINO for the types that each host computes correctly.
+The other tests show faults of the hosts.
 
-A test of a fault fails when a new version has fixed it. Then move the case to the first list.
+A test of a fault fails if a new version has fixed the fault. Then move the type to the first list.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OV_RIGHT = [np.dtype(kind) for kind in "?bBhHiIef"]
 
 
 def draw(seed: int, shapes: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Ordinary numbers: other tests cover the peers' results for NaN and -0.0."""
+    """Finite numbers, because the peers do not move NaN and -0.0 unchanged."""
     random = np.random.default_rng(seed)
     condition = random_array(random, shapes[0], np.dtype(bool))
     if dtype == np.bool_:
@@ -115,7 +116,7 @@ def test_fault_openvino_computes_f64_as_f32() -> None:
     assert maskwise.select(condition, x, y, dialect="openvino_select_1")[0] == x[0]
 
 
-def test_every_type_is_judged() -> None:
-    judged = {*ORT_RIGHT, *ORT_LACKS, BFLOAT16, np.dtype("F"), np.dtype("D")}
-    assert judged >= {d for d in DTYPES if d.char not in "qQ"}
+def test_every_type_is_listed() -> None:
+    listed = {*ORT_RIGHT, *ORT_LACKS, BFLOAT16, np.dtype("F"), np.dtype("D")}
+    assert listed >= {d for d in DTYPES if d.char not in "qQ"}
     assert TensorProto.BFLOAT16 in TYPES

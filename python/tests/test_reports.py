@@ -1,4 +1,4 @@
-"""The reports on models. ONNX Runtime's report is tested with its limits."""
+"""The reports on models. test_onnxruntime_limits.py tests ONNX Runtime's report."""
 
 from __future__ import annotations
 
@@ -54,27 +54,27 @@ def test_the_report_on_a_softmax(tmp_path: Path) -> None:
         "weights,rows f32 3 nodes",
         "1 of 1 Softmax by",
         "1 of 1 Select by",
-        "results               agree, by at most",
+        "results               agree; largest difference",
     )
 
 
 def test_the_report_on_attention(tmp_path: Path) -> None:
-    """The report also works on a CPU on which OpenVINO computes in bf16."""
+    """Results agree within the tolerance, even if OpenVINO computes in bf16 on this CPU."""
     ran = report(attention_model(Attention(rows=130, keys=130)), tmp_path, "--turns", "1")
     expect(
         ran,
         "attention,attention f32 1 node",
         "1 of 1 ScaledDotProductAttention by Maskwise",
         "OpenVINO computes in",
-        "results               agree, by at most",
+        "results               agree; largest difference",
     )
 
 
-def test_the_report_on_a_model_that_stays_as_it_is(tmp_path: Path) -> None:
+def test_the_report_on_a_model_without_claims(tmp_path: Path) -> None:
     ran = report(in_a_body(ov.Type.f32), tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "0 of 2 Select by Maskwise" in ran.stdout
-    assert "nothing of this model is Maskwise's" in ran.stdout and "ms" not in ran.stdout
+    assert "Maskwise runs no operation of this model" in ran.stdout and " ms" not in ran.stdout
     assert ran.stderr.count("maskwise,refuse,select,Select-1 f32,it is small") == 2
 
 
@@ -124,15 +124,17 @@ def test_wrong_usage(
         (ONE[:0], ONE[:0], 0, True),
     ],
 )
-def test_results_agree_but_for_rounding(
+def test_results_agree_except_for_rounding(
     got: Any, expected: Any, apart: float, agrees: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _report.difference(got, expected) == pytest.approx(apart, rel=0.1)
     assert _report.print_runs("alone", lambda: [ONE, got], lambda: [ONE, expected], 1) is agrees
-    assert ("results               DIFFER, by " in capsys.readouterr().out) is not agrees
+    assert (
+        "results               DIFFER; largest difference " in capsys.readouterr().out
+    ) is not agrees
 
 
-def test_what_is_assumed() -> None:
+def test_default_extents_and_inputs() -> None:
     parser = _report.make_parser("maskwise", "")
     ports: list[_report.Port] = [("a", "bool", ["n", "words", 3]), ("b", "int64", ["words"])]
     assert _report.open_extents(parser, ports, {}) == {"n": 1, "words": 128}
@@ -145,7 +147,7 @@ def test_what_is_assumed() -> None:
     }
 
 
-def test_python_can_ask_what_was_taken() -> None:
+def test_taken_lists_the_operations_of_maskwise() -> None:
     taken = maskwise.openvino.taken
     model = select_model([[4]] * 3)
     forced = accelerate(model, force=True)

@@ -1,4 +1,4 @@
-"""The calls that Maskwise runs and those that NumPy runs, by explain() and by their effects."""
+"""Tests which calls of where() Maskwise runs, and which calls NumPy runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ NUMPYS = {
 def test_dtypes_that_go_to_numpy(name: str) -> None:
     x = NUMPYS[name]
     y = x[::-1].copy()
-    assert maskwise.explain(c, x, y).startswith("numpy.where: the dtype of x is none of")
+    assert maskwise.explain(c, x, y).startswith(
+        "numpy.where: Maskwise does not support the dtype of x"
+    )
     expected, got = np.where(c, x, y), maskwise.where(c, x, y)
     assert got.dtype == expected.dtype
     assert got.tolist() == expected.tolist()
@@ -40,8 +42,7 @@ def test_dtypes_that_go_to_numpy(name: str) -> None:
     assert out.tolist() == expected.tolist()
 
 
-def test_the_documented_list_is_the_whole_list() -> None:
-    """Maskwise runs every other dtype of NumPy."""
+def test_maskwise_runs_all_other_dtypes() -> None:
     for kind in np.typecodes["All"]:
         if kind not in "OSUVgGmM":
             x = np.zeros(3, kind)
@@ -51,7 +52,7 @@ def test_the_documented_list_is_the_whole_list() -> None:
         assert maskwise.explain(c, x, x).startswith("maskwise: ")
 
 
-# A dtype that another library registered, in a program that forbids ml_dtypes.
+# A program that forbids ml_dtypes and uses a dtype of another library.
 FORBID_ML_DTYPES = """
 import sys
 sys.modules["ml_dtypes"] = None
@@ -61,7 +62,7 @@ from numpy._core._rational_tests import rational
 
 x = np.arange(3).astype(rational)
 assert maskwise.where([True, False, True], x, x[::-1]).tolist() == [0, 1, 2]
-assert maskwise.explain(x != 9, x, x).startswith("numpy.where: the dtype of x")
+assert "Maskwise does not support the dtype of x" in maskwise.explain(x != 9, x, x)
 """
 
 
@@ -79,9 +80,9 @@ def test_explain() -> None:
     assert maskwise.instruction_set() in maskwise.explain(c, f, 0.0)
     large = np.zeros(20_000)
     assert "cast piece by piece" in maskwise.explain(c[0], large, large.astype("f"))
-    assert "truth is taken piece by piece" in maskwise.explain(large, large, large)
+    assert "converted to booleans piece by piece" in maskwise.explain(large, large, large)
     for operands in ((c, f, f.astype("d")), (f, f, f), (large == 0, large, np.float32(1))):
-        assert "small operands of another are cast" in maskwise.explain(*operands)
+        assert "small operands of others are cast" in maskwise.explain(*operands)
     assert "the condition's dtype" in maskwise.explain(c.astype(object), f, f)
     assert "the dtype of y" in maskwise.explain(c, f, "a")
     assert "select_x64" in maskwise.explain([True], [1], [2])
@@ -112,26 +113,26 @@ def test_subclasses_give_plain_arrays() -> None:
 
 
 class Overriding:
-    """An array of a library that has its own where."""
+    """An array of a library that has a where of its own."""
 
     def __array_function__(self, function: Any, *_: object) -> str:
         return function.__name__
 
 
-def test_array_function_is_asked() -> None:
+def test_array_function_is_called() -> None:
     assert maskwise.where(c, Overriding(), f) == "where"
     assert "__array_function__" in maskwise.explain(c, Overriding(), f)
 
 
 class Quantity(np.ndarray):
-    """A subclass that has its own where."""
+    """A subclass that has a where of its own."""
 
     def __array_function__(self, function: Any, *_: object) -> str:
         return function.__name__
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])
-def test_array_function_of_a_subclass_is_asked(shape: tuple[int, ...]) -> None:
+def test_array_function_of_a_subclass_is_called(shape: tuple[int, ...]) -> None:
     assert maskwise.where(c, np.ones(shape).view(Quantity), 0.0) == "where"
 
 
@@ -140,7 +141,9 @@ def test_where_can_be_pickled() -> None:
 
 
 def another_thread_runs_during(x: Any, calls: int) -> bool:
-    """Whether a waiting thread runs although no thread is forced to release the GIL."""
+    """Whether a waiting thread runs during the calls, although Python forces no thread to release
+    the GIL.
+    """
     condition, out = np.ones(x.shape, bool), np.empty_like(x)
     start, ran = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: start.wait() and ran.set())
@@ -161,12 +164,13 @@ def another_thread_runs_during(x: Any, calls: int) -> bool:
 
 def test_the_gil_is_released() -> None:
     assert another_thread_runs_during(np.zeros(1 << 24, np.uint8), 1000)
-    assert another_thread_runs_during(np.zeros(1 << 20, np.float32), 1000)  # 1 is cast at once
+    # The number 1 is cast as a whole.
+    assert another_thread_runs_during(np.zeros(1 << 20, np.float32), 1000)
     assert not another_thread_runs_during(np.zeros(100, np.uint8), 1000)
 
 
 def test_threads_call_at_once() -> None:
-    """Recent plans are shared by all threads."""
+    """All threads share the cache of recent plans."""
     failures = []
 
     def call(seed: int) -> None:
@@ -185,7 +189,7 @@ def test_threads_call_at_once() -> None:
     assert not failures
 
 
-# Modules imported at first use are imported slowly here, by two threads at once.
+# Two threads import maskwise._others at once, and the import is slow.
 IMPORT_IN_TWO_THREADS = """
 import sys, threading, time
 import numpy as np
@@ -213,7 +217,7 @@ def test_first_calls_of_two_threads_end() -> None:
     assert run_python("-c", IMPORT_IN_TWO_THREADS).returncode == 0
 
 
-# Packed operands have buffers on the stack of the calling thread.
+# Packing an operand uses the stack of the calling thread.
 SMALL_STACK = """
 import threading
 import numpy as np
@@ -238,7 +242,7 @@ def test_threads_with_small_stacks() -> None:
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
 
 
-# The main thread ends while others move elements or wait for the GIL.
+# The main thread ends while other threads move elements or wait for the GIL.
 END_AMID_CALLS = """
 import sys, threading, time
 import numpy as np

@@ -1,4 +1,4 @@
-"""The strict forms: each dialect's types and broadcast."""
+"""Tests the types and the broadcast of each dialect of maskwise.select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The self-check, in a complete installation and in broken ones."""
+"""Tests the self-check in a complete installation and in broken installations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def copied(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """A copy of the package made of links, which a test may take apart."""
+    """A copy of the package, made of links. A test may change it."""
     package = folder / "maskwise"
     (package / "lib").mkdir(parents=True)
     for place in (PACKAGE, PACKAGE / "lib"):
@@ -37,7 +37,7 @@ def fake(folder: Path, module: str, text: str) -> None:
 
 
 def self_check(folder: Path | None = None, *arguments: str, **variables: str) -> Done:
-    """The version of the package in the folder, if there is one."""
+    """Runs the self-check. Modules in `folder` hide installed modules."""
     path = {} if folder is None else {"PYTHONPATH": f"{folder}:{PACKAGE.parent}"}
     ran = run_python("-m", "maskwise", *arguments, **path, **variables)
     assert "Traceback" not in ran.stderr + ran.stdout, ran.stderr
@@ -81,12 +81,12 @@ def test_an_integration_that_works(
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "line"),
     [("dnnl_version", "works   3.13.2, tested"), ("", "works   for programs that bring it")],
 )
 def test_onednn(
     function: str,
-    said: str,
+    line: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -100,11 +100,11 @@ def test_onednn(
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert _integrations.examine(_integrations.INTEGRATIONS[-1])
-    assert capsys.readouterr().out.startswith(f"oneDNN         {said}\n")
+    assert capsys.readouterr().out.startswith(f"oneDNN         {line}\n")
 
 
 def swap_byte(package: Path) -> None:
-    """An extension module that needs a library which is not there."""
+    """Makes the extension module need a library that does not exist."""
     (core,) = package.glob("_core*.so")
     content = core.read_bytes()
     core.unlink()
@@ -123,7 +123,7 @@ def rename(package: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("take_apart", "lines"),
+    ("damage", "lines"),
     [
         (swap_byte, [f"maskwise       CANNOT BE LOADED: libmaskwisE.so.0: {NOT_FOUND}"]),
         (spoil, ["maskwise       CANNOT BE LOADED: ", "_core.cpython-", "file too short"]),
@@ -138,9 +138,9 @@ def rename(package: Path) -> None:
     ],
 )
 def test_a_package_that_cannot_be_loaded(
-    take_apart: Callable[[Path], None], lines: list[str], tmp_path: Path
+    damage: Callable[[Path], None], lines: list[str], tmp_path: Path
 ) -> None:
-    take_apart(copied(tmp_path))
+    damage(copied(tmp_path))
     ran = self_check(tmp_path)
     assert ran.returncode == 1
     for line in [*lines, f"in             {tmp_path}", "numpy          2", "verdict        BROKEN"]:
@@ -152,7 +152,7 @@ def test_a_package_that_cannot_be_loaded(
     assert ran.stderr.startswith("python -m maskwise run: maskwise cannot be loaded: ")
 
 
-def test_who_imports_a_broken_package_is_sent_to_the_self_check(tmp_path: Path) -> None:
+def test_importing_a_broken_package_names_the_self_check(tmp_path: Path) -> None:
     rename(copied(tmp_path))
     path = {"PYTHONPATH": str(tmp_path)}
     words = "ImportError: maskwise cannot be loaded: No module named 'maskwise._core' (`python -m"
@@ -278,7 +278,7 @@ def test_wrong_results(
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("function", ["run_native", "where", "flash_attn_func"])
-def test_torch_is_tried_in_every_type(
+def test_torch_is_checked_in_every_type(
     function: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
@@ -301,11 +301,11 @@ def test_torch_is_tried_in_every_type(
 def test_an_older_torch_is_refused_at_import(module: str, tmp_path: Path) -> None:
     fake(tmp_path, "torch", "__version__ = '2.7.1'")
     ran = run_python("-c", f"import {module}", PYTHONPATH=f"{tmp_path}:{PACKAGE.parent}")
-    said = "ImportError: Maskwise needs PyTorch 2.8 or newer, this is 2.7.1"
-    assert ran.stderr.splitlines()[-1] == said
+    error = "ImportError: Maskwise needs PyTorch 2.8 or newer, this is 2.7.1"
+    assert ran.stderr.splitlines()[-1] == error
 
 
-def test_the_versions_that_it_calls_tested() -> None:
+def test_tested_versions_are_the_pinned_ones() -> None:
     files = ("python", "onnxruntime-1.24", "openvino", "torch", "exporters")
     pins = "\n".join((ROOT / f"scripts/{name}.txt").read_text() for name in files).splitlines()
     for integration in _integrations.INTEGRATIONS:

@@ -1,4 +1,4 @@
-"""maskwise.attention compared with PyTorch's function of the same name and arguments."""
+"""Compares maskwise.attention with PyTorch's scaled_dot_product_attention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attend
 except ModuleNotFoundError:
-    # Defined even if skipped, because a file without any test is an error in pytest.
+    # Skips each test instead of the file, because pytest fails for a file without tests.
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 CALLS = 600
@@ -23,7 +23,9 @@ TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 def draw_mask(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Boolean or added, of the whole shape or broadcast; every third has rows without any key."""
+    """A boolean or added mask, of the whole shape or broadcast. About a third of the masks
+    have fully masked rows.
+    """
     narrow = [extent if random.random() < 0.7 else 1 for extent in shape]
     kept = torch.from_numpy(random.random(narrow) < random.choice([0.2, 0.6, 0.95]))
     if random.random() < 0.33:
@@ -43,14 +45,14 @@ def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     shapes = [(batch, heads * groups, rows, depth), (batch, heads, keys, depth)]
     shapes.append((batch, heads, keys, columns))
     arrays = [torch.from_numpy(random.standard_normal(shape)).to(dtype) for shape in shapes]
-    if random.random() < 0.3:  # heads inside the rows, as projections leave them
+    if random.random() < 0.3:  # as projections compute them: heads after rows
         arrays = [a.transpose(1, 2).contiguous().transpose(1, 2) for a in arrays]
     keywords: dict[str, Any] = {"enable_gqa": groups > 1}
     kind = random.choice(["none", "causal", "mask", "mask"])
     if kind == "mask":
         keywords["attn_mask"] = draw_mask(random, (batch, heads * groups, rows, keys), dtype)
     keywords["is_causal"] = bool(kind == "causal")
-    # With a negative scale PyTorch's kernel makes NaN of scores that is_causal masks.
+    # With is_causal and a negative scale, PyTorch's kernel returns NaN.
     scales = [None, 0.3] if kind == "causal" else [None, 0.3, -0.1]
     keywords["scale"] = scales[int(random.integers(0, len(scales)))]
     return arrays, keywords
@@ -89,7 +91,7 @@ def test_random_calls(seed: int) -> None:
 
 @pytest.mark.parametrize("is_boolean", [True, False])
 @pytest.mark.parametrize("name", TOLERANCE)
-def test_rows_without_any_key_are_zeros_in_both(name: str, is_boolean: bool) -> None:
+def test_fully_masked_rows_are_zeros_in_both(name: str, is_boolean: bool) -> None:
     dtype = getattr(torch, name)
     q, k, v = (torch.rand(2, 3, 40, 16).to(dtype) for _ in range(3))
     kept = torch.ones(40, 40, dtype=torch.bool)
@@ -99,7 +101,7 @@ def test_rows_without_any_key_are_zeros_in_both(name: str, is_boolean: bool) -> 
     assert not maskwise.attention(q, k, v, mask)[..., 7, :].any()
 
 
-def test_tensors_that_want_gradients_have_them() -> None:
+def test_tensors_that_require_gradients_get_them() -> None:
     x = torch.rand(3, 4)
     assert maskwise.attention(x.clone().requires_grad_(), x, x).requires_grad
     with torch.no_grad():
@@ -107,7 +109,7 @@ def test_tensors_that_want_gradients_have_them() -> None:
 
 
 def flex_examples() -> dict[str, tuple[Any, Any]]:
-    """The masks of FlexAttention's documentation, as it writes them, and as Mask."""
+    """The masks of FlexAttention's documentation, as its functions and as a Mask."""
     ids = torch.tensor([0] * 50 + [1] * 71 + [2] * 79)
     return {
         "causal": (lambda b, h, q, kv: q >= kv, maskwise.Mask.causal()),
@@ -140,7 +142,7 @@ def flex_operands() -> list[Any]:
 
 @pytest.mark.parametrize("name", FLEX_EXAMPLES)
 @pytest.mark.parametrize("cap", [None, 5.0])
-def test_flex_attention_keeps_the_same(name: str, cap: float | None) -> None:
+def test_masks_of_flex_attention(name: str, cap: float | None) -> None:
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
     mask_mod, mask = flex_examples()[name]
     q, k, v = flex_operands()
@@ -183,9 +185,9 @@ def test_alibi_is_a_bias() -> None:
 
 
 def test_runs_on_the_threads_of_torch() -> None:
-    """In a separate process, because it counts threads."""
+    """Runs in a separate process, because the test counts threads."""
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
-        pytest.skip("torch before 2.10 does not lend its threads")
+        pytest.skip("torch before 2.10 does not export functions to use its threads")
     program = """
 import maskwise, torch, os
 torch.set_num_threads(3)

@@ -1,5 +1,5 @@
-"""Calls that Maskwise leaves to torch compute the same: every argument above and below the least
-size, with and without gradients.
+"""Results are the same above and below the least size for Maskwise, for each argument, with and
+without gradients.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ModuleNotFoundError:
 
 TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 DEPTH = 16
-# Rows and keys: of 2 * 4 * rows * 16 elements and as many keys as the second.
+# Rows and keys. A query has 2 * 4 * rows * 16 elements.
 SIZES = {"small": (20, 24), "large": (70, 75)}
 
 
@@ -51,7 +51,7 @@ def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """Masks by name, some with rows without any key, or with numbers that only float32 holds."""
+    """Masks by name. Some fully mask rows, or have numbers that need float32."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
@@ -62,7 +62,7 @@ def masks(size: str, dtype: str) -> dict[str, Any]:
         "infinite": torch.where(kept, bias, -torch.inf),
     }
     converted["infinite"] = converted["infinite"].to(getattr(torch, dtype))
-    return {"kept": kept, "of_rows": kept[0, 0], **converted, "wide bias": bias, "lowest": lowest}
+    return {"kept": kept, "kept 2-d": kept[0, 0], **converted, "wide bias": bias, "lowest": lowest}
 
 
 def by_definition(
@@ -126,26 +126,26 @@ def test_every_argument_of_attention(size: str, dtype: str, key_heads: int) -> N
             [q, k, v], mask, **{a: b for a, b in arguments.items() if a != "attn_mask"}
         )
         plain = maskwise.attention(q, k, v, **arguments, **grouped)
-        followed = maskwise.attention(q.requires_grad_(), k, v, **arguments, **grouped)
-        assert followed.requires_grad and not plain.requires_grad
-        for one in (plain, followed.detach()):
+        tracked = maskwise.attention(q.requires_grad_(), k, v, **arguments, **grouped)
+        assert tracked.requires_grad and not plain.requires_grad
+        for one in (plain, tracked.detach()):
             apart = (one.double() - wanted).abs().max().item()
             assert apart <= 3 * TOLERANCE[dtype], (name, apart)
-        # In float32 torch's own kernel, which has the gradient, loses the weights of a row without
-        # keys: its sum is the lowest number, plus a logarithm.
+        # In float32, gradients are wrong for a row that has only lowest scores, because the lowest
+        # number plus the logarithm of the row's sum is the lowest number again.
         if name != "lowest" or dtype != "float32":
-            check_gradient(followed, q, [k, v], arguments, dtype, name)
+            check_gradient(tracked, q, [k, v], arguments, dtype, name)
 
 
 def check_gradient(
-    followed: Any, q: Any, others: list[Any], arguments: dict[str, Any], dtype: str, name: str
+    tracked: Any, q: Any, others: list[Any], arguments: dict[str, Any], dtype: str, name: str
 ) -> None:
-    seed = draw(*followed.shape, seed=9)
-    (got,) = torch.autograd.grad(followed, q, seed.to(followed.dtype))
+    seed = draw(*tracked.shape, seed=9)
+    (got,) = torch.autograd.grad(tracked, q, seed.to(tracked.dtype))
     wide = q.detach().double().requires_grad_()
     arguments = {"mask" if name == "attn_mask" else name: one for name, one in arguments.items()}
     expected = by_definition([wide, *others], **arguments)
-    (wanted,) = torch.autograd.grad(expected, wide, seed.to(followed.dtype).double())
+    (wanted,) = torch.autograd.grad(expected, wide, seed.to(tracked.dtype).double())
     apart = (got.double() - wanted).abs().max().item()
     assert apart <= 20 * TOLERANCE[dtype] * max(1, wanted.abs().max().item()), (name, apart)
 
@@ -175,7 +175,7 @@ def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> Non
 
 
 def answer(operands: list[Any], mask: Any, options: dict[str, Any], wants: bool) -> Any:
-    """The result, its gradient by q, or the kind of the exception."""
+    """The result and the gradient of q, or the type of the exception."""
     q, k, v = operands
     q = q.clone().requires_grad_() if wants else q
     try:

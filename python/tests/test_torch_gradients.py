@@ -1,4 +1,4 @@
-"""Gradients of maskwise.attention: next to torch's in float64, and in training."""
+"""Compares gradients of maskwise.attention with torch's in float64, and in training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def operands(options: dict[str, Any], dtype: str) -> tuple[dict[str, Any], Any]:
-    """A call's tensors, which all require gradients, and the gradient of its result."""
+    """A call's tensors, which require gradients, and the gradient of its result."""
     kind = getattr(torch, dtype)
     heads = 2 if "enable_gqa" in options else 4
     shapes = {"query": (2, 4, ROWS, 16), "key": (2, heads, ROWS, 16), "value": (2, heads, ROWS, 8)}
@@ -74,7 +74,7 @@ def assert_gradients_of_definition(
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_gradients_are_those_of_the_definition(option: str, dtype: str) -> None:
-    """Rules stay rules, except beside an array, which may require a gradient, too."""
+    """Masks are rules, or rules with an array that requires a gradient."""
     for rules in MASKS.values():
         tensors, seed = operands(OPTIONS[option], dtype)
         options = {k: v for k, v in OPTIONS[option].items() if k not in ("attn_mask", "sinks")}
@@ -153,7 +153,7 @@ def test_gradients_of_gradients_are_torchs() -> None:
 
 
 def test_rules_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory follows the length, not its square."""
+    """The memory of gradients grows with the length, not with its square."""
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("an array of rows x keys")
@@ -177,7 +177,7 @@ def test_unlike_heads_are_torchs() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """The losses of a small ModernBERT that learns one batch of padded words."""
+    """The losses while a small ModernBERT learns one batch of padded words."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)
@@ -197,14 +197,14 @@ def losses(name: str, steps: int) -> list[float]:
     labels = torch.where(kept & (torch.rand(4, 96) < 0.3), words, -100)
     inputs = torch.where(labels != -100, 1, words)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    gradients = []
+    values = []
     for _ in range(steps):
         optimizer.zero_grad()
         loss = model(input_ids=inputs, attention_mask=kept.long(), labels=labels).loss
         loss.backward()
         optimizer.step()
-        gradients.append(loss.item())
-    return gradients
+        values.append(loss.item())
+    return values
 
 
 def test_a_model_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

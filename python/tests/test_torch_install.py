@@ -32,7 +32,7 @@ def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(name="taken")
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
-    """The calls that Maskwise took."""
+    """The calls that Maskwise runs."""
     calls: list[int] = []
 
     def count(module: Any, name: str) -> None:
@@ -52,7 +52,7 @@ class Plain(torch.nn.Module if "torch" in globals() else object):  # type: ignor
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
-    """The bound for small calls must not become a guard of the graph."""
+    """The bound on small calls must not become a guard of the graph."""
     length = {2: torch.export.Dim("L", min=2, max=4096)}
     keys = {2: torch.export.Dim("S", min=2, max=4096)}
     short, long = (
@@ -93,7 +93,7 @@ def test_sizes_that_data_decide() -> None:
 
 
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
-    """PyTorch's own samples, with a few of its errors."""
+    """PyTorch's own samples of calls."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
     infos = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
     assert len(infos) == 1
@@ -138,7 +138,7 @@ def test_gradients_are_close_to_torchs(dtype: str, taken: list[int]) -> None:
     assert len(taken) > 20
 
 
-def test_what_is_taken(taken: list[int]) -> None:
+def test_calls_that_maskwise_runs(taken: list[int]) -> None:
     q, k, v = three(2, 4, 33, 16)
     kept = draw(33, 33) > 0
     for options in ({}, {"is_causal": True}, {"attn_mask": kept}, {"scale": 0.3}):
@@ -189,7 +189,7 @@ def test_every_broadcast_of_a_mask(dtype: str, is_boolean: bool, taken: list[int
 
 
 def layouts(*shape: int, seed: int) -> list[Any]:
-    """The same elements in every layout that a torch kernel treats differently."""
+    """Tensors of this shape in all layouts that torch's kernels treat differently."""
     x = draw(*shape, seed=seed)
     wide = torch.stack([x, x], dim=-1)
     return [
@@ -204,7 +204,9 @@ def layouts(*shape: int, seed: int) -> list[Any]:
 
 
 def test_results_are_laid_out_as_torchs(taken: list[int]) -> None:
-    """Callers view results in other shapes; torch's fused kernel and plain operators differ."""
+    """Callers rely on the layout. torch's fused kernel and its plain operators return different
+    layouts.
+    """
     queries, keys = layouts(2, 3, 9, 16, seed=0), layouts(2, 3, 10, 16, seed=1)
     values = [*layouts(2, 3, 10, 16, seed=2), *layouts(2, 3, 10, 8, seed=3)]
     cases = list(itertools.product(queries, keys, values))
@@ -217,7 +219,7 @@ def test_results_are_laid_out_as_torchs(taken: list[int]) -> None:
         torch.testing.assert_close(one, wanted, atol=2e-5, rtol=2e-5)
 
 
-def test_what_no_allowed_kernel_takes_is_refused(every_size: None) -> None:
+def test_calls_without_an_allowed_kernel_are_refused(every_size: None) -> None:
     q, k, v = three(2, 4, 33, 16)
     calls = [(q, k, v[..., :8]), (q.mT.contiguous().mT, k, v), (q, k[..., :1].expand_as(k), v)]
     for operands in calls:
@@ -271,7 +273,7 @@ def operations(q: Any, k: Any, v: Any) -> int:
     return int(counter.get_total_flops())
 
 
-def test_what_is_left(taken: list[int]) -> None:
+def test_calls_that_torch_runs(taken: list[int]) -> None:
     q, k, v = three(2, 4, 33, 16)
     sdpa(q, k, v, dropout_p=0.5)
     sdpa(q.double(), k.double(), v.double())
@@ -286,7 +288,7 @@ def test_what_is_left(taken: list[int]) -> None:
     compiled(q)
     counted = operations(q, k, v)
     maskwise_torch.uninstall()
-    assert counted == operations(q, k, v)  # torch 2.10 has none
+    assert counted == operations(q, k, v)  # both counts are 0 in torch 2.10
     maskwise_torch.install()
     for wrong in ((q[..., :8], k, v), (q, k, v.bfloat16())):
         with pytest.raises(RuntimeError):

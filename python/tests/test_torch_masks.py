@@ -1,4 +1,4 @@
-"""A Mask inside of compiled and exported functions: its rules are an input of the graph."""
+"""A Mask in compiled and exported functions. The Mask's rules are an input of the graph."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_exported_for_every_length(name: str, strict: bool) -> None:
     if strict and not READS_MASKS:
         pytest.skip("before torch 2.15 a Mask ends the graph")
     if strict and name in ("dense", "added"):
-        with pytest.raises(torch._dynamo.exc.Unsupported, match=r"no strict export Mask\.dense"):
+        with pytest.raises(torch._dynamo.exc.Unsupported, match=r"Mask\.dense in a strict export"):
             torch.export.export(model, some, strict=True)
         return
     lengths = ({2: torch.export.Dim.AUTO},) * 3
@@ -120,7 +120,7 @@ def test_other_rules_are_the_same_graph() -> None:
     for last in range(2, 30):
         for mask in (Mask.packed([0, *range(1, last), 30]), Mask.causal() & Mask.lengths([last])):
             assert torch.equal(call(x, mask), maskwise.attention(x, x, x, mask))
-    assert counter.frame_count <= 2  # the second is for every count of documents
+    assert counter.frame_count <= 2  # the second graph is for any number of documents
 
 
 @compiles
@@ -147,12 +147,12 @@ def test_wrong_rules_raise() -> None:
 
 
 @pytest.mark.parametrize("name", MASKS)
-def test_numbers_are_the_rules(name: str) -> None:
+def test_rules_as_numbers_and_back(name: str) -> None:
     rules = MASKS[name]._rules
     assert _Rules.of_numbers(rules.numbers.tolist()) == rules
 
 
-@pytest.mark.skipif(READS_MASKS, reason="one graph, above")
+@pytest.mark.skipif(READS_MASKS, reason="test_one_graph tests this torch")
 @pytest.mark.parametrize("name", MASKS)
 def test_more_than_one_graph(name: str) -> None:
     torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""The memory of tensors: out=, results, bfloat16 without ml_dtypes, subclasses."""
+"""Tests tensors of torch as out=, results' layouts, bfloat16 without ml_dtypes, and subclasses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_out_is_a_write_to_torch(call: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("call", [attention, where])
-def test_out_that_torch_follows(call: Any) -> None:
+def test_out_that_torch_tracks(call: Any) -> None:
     q = draw(1, 2, 30, 16)
     wants, plain = torch.empty_like(q).requires_grad_(), call(q, None)
     with pytest.raises(BufferError, match="out requires a gradient"):
@@ -70,7 +70,7 @@ def test_tensors_can_be_resized_afterwards(call: Any, dtype: str) -> None:
         one.resize_(300, 200)
 
 
-def test_results_lie_as_numpys() -> None:
+def test_results_have_numpys_layout() -> None:
     c, x = draw(4, 5) > 0, draw(4, 5)
     for condition, one in (
         (c, x),
@@ -86,7 +86,7 @@ def test_results_lie_as_numpys() -> None:
 
 
 class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
-    """Subclasses are derived as users do."""
+    """A subclass, as a user would derive it."""
 
 
 def test_subclasses() -> None:
@@ -100,7 +100,7 @@ def test_subclasses() -> None:
     assert torch.equal(maskwise.where(q.as_subclass(Own) > 0, q.as_subclass(Own), 0.0), q.relu())
 
 
-def test_errors_speak_of_torch() -> None:
+def test_errors_suggest_torchs_functions() -> None:
     q = draw(3, 4)
     whole = torch.ones(3, 3, dtype=torch.int64)
     for error, call in (
@@ -122,7 +122,7 @@ def wrong_value() -> None:
     "value", [0.1, -0.0, float("nan"), 1e39, 1 + 2**-8, 1 + 3 * 2**-8, 7, True]
 )
 def test_numbers_beside_bfloat16(value: Any) -> None:
-    """Rounded like torch's results."""
+    """Numbers are rounded as in torch."""
     c, x = torch.tensor([True, False]), torch.ones(2, dtype=torch.bfloat16)
     result, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
     assert result.dtype == torch.bfloat16
@@ -130,7 +130,7 @@ def test_numbers_beside_bfloat16(value: Any) -> None:
 
 
 def test_bfloat16_beside_others() -> None:
-    """Promoted like ml_dtypes, or refused if it refuses."""
+    """bfloat16 is promoted as in ml_dtypes, or refused if ml_dtypes refuses."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     c, x = draw(20) > 0, (draw(20) * 100).bfloat16()
     bits = x.float().numpy().astype(ml_dtypes.bfloat16)
@@ -158,7 +158,7 @@ def wide(array: Any, kind: str) -> Any:
 PLAIN = """
 import sys
 sys.modules["ml_dtypes"] = None
-import conftest  # where torch is
+import conftest  # sets the path of torch
 import torch
 import maskwise
 from maskwise import _self_check, _integrations

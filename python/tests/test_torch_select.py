@@ -1,4 +1,4 @@
-"""maskwise.torch: torch.where and masked_fill with Maskwise installed, to the bit as torch's."""
+"""torch.where and masked_fill with Maskwise installed: outcomes equal torch's, bitwise."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NUMBERS += [float("inf"), float("-inf"), float("nan"), True, 1 + 2j, 1 / 3, 2**6
 
 @pytest.fixture(autouse=True)
 def fixture_installed() -> Iterator[None]:
-    """Calls of every size are taken."""
+    """Installs Maskwise for calls of every size."""
     with maskwise_torch.installed():
         bound = _core.bound_torch_selects(0)
         yield
@@ -69,7 +69,7 @@ def bits(tensor: Any) -> bytes:
 
 
 def outcome(compute: Callable[[], Any]) -> Any:
-    """All that a caller sees: the result's properties, or the error and warnings."""
+    """What a caller sees: the results' properties and bits, or the error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -79,8 +79,8 @@ def outcome(compute: Callable[[], Any]) -> Any:
     return [(one.dtype, one.shape, one.stride(), bits(one)) for one in tensors]
 
 
-def taken_as_torch(compute: Callable[[], Any]) -> bool:
-    """Whether Maskwise took the call; the outcome equals torch's."""
+def is_run_like_torch(compute: Callable[[], Any]) -> bool:
+    """Whether Maskwise runs the call. Asserts that the outcome equals torch's."""
     _core.bound_torch_selects(NEVER)
     wanted = outcome(compute)
     _core.bound_torch_selects(0)
@@ -91,7 +91,7 @@ def taken_as_torch(compute: Callable[[], Any]) -> bool:
 
 
 def random_bytes(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    """Elements of all bit patterns."""
+    """Elements with random bits."""
     dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     generator = torch.Generator().manual_seed(seed)
     width = dtype.itemsize
@@ -101,7 +101,7 @@ def random_bytes(dtype: Any, *shape: int, seed: int = 0) -> Any:
 
 @st.composite
 def layouts(draw: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """A view of this shape: permuted, strided, offset, repeated."""
+    """A view of this shape, perhaps permuted, strided, offset and repeated."""
     order = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from((1, 1, 1, 2))) for _ in shape]
     repeats = [draw(st.integers(0, 7)) == 0 for _ in shape]
@@ -144,7 +144,7 @@ def test_where_of_any_operands(data: st.DataObject) -> None:
     y = data.draw(st.sampled_from((y, y, y, 0, 1.5, True)))
     if isinstance(y, torch.Tensor) and data.draw(st.booleans()):
         x, y = y, x
-    taken_as_torch(lambda: [torch.where(mask, x, y)])
+    is_run_like_torch(lambda: [torch.where(mask, x, y)])
 
 
 @given(st.data())
@@ -170,7 +170,7 @@ def test_where_into_any_out(data: st.DataObject) -> None:
             return result, one
         return torch.where(mask, one, y, out=into), copied, one
 
-    taken_as_torch(compute)
+    is_run_like_torch(compute)
 
 
 @given(st.data())
@@ -188,8 +188,8 @@ def test_masked_fill_of_any_operands(data: st.DataObject) -> None:
         view = base.as_strided(x.shape, x.stride(), x.storage_offset())
         return view.masked_fill_(mask, value), base
 
-    taken_as_torch(lambda: [x.masked_fill(mask, value)])
-    taken_as_torch(in_place)
+    is_run_like_torch(lambda: [x.masked_fill(mask, value)])
+    is_run_like_torch(in_place)
 
 
 @pytest.mark.parametrize("dtype", [*TAKEN, *OTHERS])
@@ -212,22 +212,24 @@ def test_what_is_taken(dtype: str) -> None:
     for number, compute in enumerate(calls):
         is_transposed = number in (3, 4)
         gains = not is_transposed or x.element_size() < 8
-        assert taken_as_torch(compute) == (is_taken and gains), number
+        assert is_run_like_torch(compute) == (is_taken and gains), number
 
 
 @pytest.mark.parametrize("dtype", TAKEN)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_that_fill(dtype: str, number: Any) -> None:
     x, mask = random_bytes(dtype, 70), random_bytes("bool", 70)
-    taken_as_torch(lambda: [x.masked_fill(mask, number)])
+    is_run_like_torch(lambda: [x.masked_fill(mask, number)])
 
 
 def test_half_numbers_that_fill() -> None:
-    """Maskwise takes every number of the type except NaNs and subnormal numbers."""
-    every = torch.arange(-(2**15), 2**15, 7).to(torch.int16).view(torch.float16)
+    """Maskwise fills with every number of the type except NaNs and subnormal numbers."""
+    numbers = torch.arange(-(2**15), 2**15, 7).to(torch.int16).view(torch.float16)
     mask = random_bytes("bool", 70)
-    for number in [one for one in every.tolist() if abs(one) >= 2**-14]:
-        assert taken_as_torch(lambda value=number: [torch.ones(70).half().masked_fill(mask, value)])
+    for number in [one for one in numbers.tolist() if abs(one) >= 2**-14]:
+        assert is_run_like_torch(
+            lambda value=number: [torch.ones(70).half().masked_fill(mask, value)]
+        )
 
 
 def test_large_calls() -> None:
@@ -256,10 +258,10 @@ def test_pytorchs_samples(name: str) -> None:
     for dtype in sorted(info.supported_dtypes("cpu"), key=str):
         for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
             count += 1
-            taken_as_torch(lambda one=sample: [info.op(one.input, *one.args, **one.kwargs)])
+            is_run_like_torch(lambda one=sample: [info.op(one.input, *one.args, **one.kwargs)])
     for error in info.error_inputs("cpu") if info.error_inputs_func is not None else ():
         sample = error.sample_input
-        taken_as_torch(lambda one=sample: [info.op(one.input, *one.args, **one.kwargs)])
+        is_run_like_torch(lambda one=sample: [info.op(one.input, *one.args, **one.kwargs)])
     assert count > 50
 
 
@@ -279,7 +281,7 @@ def test_gradients_of_pytorchs_samples(name: str) -> None:
             weights = torch.arange(result.numel(), dtype=result.dtype).view(result.shape)
             return torch.autograd.grad(result, inputs, weights)
 
-        taken_as_torch(gradients)
+        is_run_like_torch(gradients)
 
 
 def test_overlaps_are_torchs() -> None:
@@ -305,10 +307,10 @@ def test_overlaps_are_torchs() -> None:
         return one.masked_fill_(one.view(torch.bool)[::4], 3), one
 
     for compute in (steps, overlapping, repeated, of_its_bytes):
-        assert not taken_as_torch(compute)
+        assert not is_run_like_torch(compute)
 
 
-def test_torchs_ways_round_the_kernel() -> None:
+def test_calls_that_bypass_the_kernel() -> None:
     mask, x = torch.rand(8, 700) > 0.5, torch.randn(8, 700)
     before = _core.count_torch_selects()
     assert torch.where(mask.to("meta"), x.to("meta"), 0).device.type == "meta"
@@ -321,7 +323,7 @@ def test_torchs_ways_round_the_kernel() -> None:
         assert torch.equal(torch.where(mask, x, 1), wanted)
     pair = torch.complex(x, -x)
     for one in (pair.conj(), pair.conj().imag, pair.real):
-        assert taken_as_torch(lambda one=one: [torch.where(mask, one, 1)])
+        assert is_run_like_torch(lambda one=one: [torch.where(mask, one, 1)])
 
 
 def test_threads() -> None:
@@ -363,6 +365,6 @@ def test_small_calls_and_uninstalled_ones_are_torchs() -> None:
 def test_a_torch_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     maskwise_torch.uninstall()
     monkeypatch.setattr(_core, "install_torch_selects", lambda _: False)
-    with pytest.warns(UserWarning, match="cannot take where and masked_fill of torch"):
+    with pytest.warns(UserWarning, match="cannot replace where and masked_fill of torch"):
         maskwise_torch.install()
     maskwise_torch.uninstall()

@@ -1,5 +1,5 @@
-"""attn_implementation="maskwise" in transformers' own models, small and of random weights, next to
-their eager attention."""
+"""attn_implementation="maskwise" in small transformers models with random weights, compared with
+eager attention."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SMALL = {
     "n_routed_experts": 4,
     "num_experts_per_tok": 2,
 }
-# Families that call the library's attention interface.
+# Families that use transformers' attention interface.
 FAMILIES = """
     llama mistral qwen2 qwen3 gemma gemma2 gemma3_text phi phi3 cohere cohere2 olmo olmo2 olmo3
     granite starcoder2 stablelm smollm3 glm glm4 helium nemotron gpt_neox gpt2 opt bert roberta
@@ -78,7 +78,7 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
 
 
 def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
-    """The last layer's states, by each attention."""
+    """The last hidden states by eager attention and by Maskwise."""
     result = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
@@ -111,7 +111,7 @@ def assert_close(results: dict[str, Any], kept: Any = None) -> None:
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Small ones, too, are Maskwise's."""
+    """Maskwise also runs small calls, except in tests named "small"."""
     if "small" not in request.node.name:
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
 
@@ -137,7 +137,7 @@ def test_families(family: str, calls: list[Any]) -> None:
         mask = padded(pad)
         assert_close(outputs(model, input_ids=words(), attention_mask=mask), mask)
     assert len(calls) >= 3
-    # Before 5.0 some models write their masks themselves.
+    # Before transformers 5.0, some models write their masks themselves.
     assert IS_OLD or all(rules._array is None for rules in calls), family
 
 
@@ -152,7 +152,8 @@ def test_small_calls_are_torchs(calls: list[Any]) -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "qwen3", "gemma3_text"])
 @pytest.mark.parametrize("name", ["maskwise", "maskwise_flash"])
 def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
-    """Like the results of transformers' DataCollatorWithFlattening, compared with padded ones."""
+    """Packed inputs, as from transformers' DataCollatorWithFlattening, give the
+    results of padded inputs."""
     model = model_of(family)
     mask, ids = padded("right"), words()
     mask[1, 20:] = 0
@@ -230,7 +231,7 @@ def test_generation_takes_the_same_words(family: str, cache: str | None) -> None
 
 
 def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shows that these tests fail if masks are lost."""
+    """These tests fail if masks are lost."""
     from transformers import AttentionMaskInterface
 
     model = model_of("llama")
@@ -243,7 +244,7 @@ def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-def test_a_mask_of_four_dimensions_passes_by() -> None:
+def test_a_mask_of_four_dimensions() -> None:
     mask = torch.ones(60, 60, dtype=torch.bool).tril() & (words()[:1] % 7 != 0)
     mask |= torch.eye(60, dtype=torch.bool)
     model = model_of("llama")
@@ -285,7 +286,7 @@ def mask_arguments(
     function: Any = None,
     padding: Any = None,
 ) -> dict[str, Any]:
-    """With the arguments of this release of transformers."""
+    """Arguments of mask(), as this release of transformers passes them."""
     place = {"q_length": rows, "q_offset": q_offset}
     if "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters:
         place = {"cache_position": torch.arange(q_offset, q_offset + rows)}
@@ -302,7 +303,7 @@ def mask_arguments(
 @pytest.mark.parametrize("offsets", [(0, 0), (7, 0), (30, 23), (5, 9)])
 @pytest.mark.parametrize("seed", range(8))
 def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
-    """Each mask function of the library, alone and combined, at any position of a cache."""
+    """Each mask function of transformers, alone and combined, at several positions of a cache."""
     random = np.random.default_rng(seed)
     rows, keys = int(random.integers(1, 20)), int(random.integers(1, 30))
     q_offset, kv_offset = offsets
@@ -359,8 +360,8 @@ def test_a_mask_that_was_written_to_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_plain_operators_know_what_sdpa_lacks(causal: bool) -> None:
-    """The path for gradients compared with Maskwise's."""
+def test_options_that_sdpa_lacks(causal: bool) -> None:
+    """Results are equal with and without gradients."""
     q, k, v = (torch.randn(2, heads, 9, 16) for heads in (4, 2, 2))
     module = torch.nn.Module()
     settings = {"softcap": 3.0, "s_aux": torch.randn(4), "position_bias": torch.randn(1, 4, 9, 9)}

@@ -1,5 +1,5 @@
-"""Each argument of transformers' layers computes the same function: above and below every
-threshold, with and without gradients, under both names. Also the models that may have these names.
+"""Each argument of transformers' layers, under both names. Results equal the definition above and
+below the size bound, with gradients and compiled. Models that would lose their masks are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def tensors(rows: int, keys: int | None = None, batch: int = 1) -> list[Any]:
 
 
 def expected(operands: list[Any], kept: Any, others: dict[str, Any]) -> Any:
-    """kept: boolean, broadcast to (batch, heads, rows, keys)."""
+    """The result by definition. kept: boolean, broadcasts to (batch, heads, rows, keys)."""
     scale, cap = others.get("scaling", DEPTH**-0.5), others.get("softcap")
     bias, sinks = others.get("position_bias"), others.get("s_aux")
     options = {"bias": bias, "scale": scale, "soft_cap": cap, "sinks": sinks}
@@ -55,7 +55,7 @@ def causal(rows: int) -> Any:
 
 
 def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Arguments and the keys that they keep, by name."""
+    """Cases by name: arguments, and the keys that the arguments keep."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     packed = {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "max_length_q": rows, "max_length_k": rows}
@@ -88,7 +88,7 @@ def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
 
 
 def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Arguments of flash_attn's callers."""
+    """Like cases(), with the arguments that transformers passes to flash_attn."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     lower, mask = causal(rows), same_documents(ends)
@@ -178,7 +178,7 @@ def test_dropout_is_torchs_and_leaves_documents_apart(name: str) -> None:
 
 @pytest.mark.parametrize("way", ["small", "Maskwise's", "compiled"])
 def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last row aligns with the last key of its document."""
+    """A document's last row aligns with its last key."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 2**40 if way == "small" else 0)
     call = (
         compiled(maskwise_transformers.flash_attention)
@@ -199,7 +199,7 @@ def test_documents_of_different_rows_and_keys(way: str, monkeypatch: pytest.Monk
 
 def test_documents_are_of_one_sequence() -> None:
     cu = torch.tensor([0, 10])
-    with pytest.raises(ValueError, match="one sequence, these are 2 sequences"):
+    with pytest.raises(ValueError, match="one sequence, query has 2"):
         maskwise_transformers.attention(layer(), *tensors(10, batch=2), None, cu_seq_lens_q=cu)
 
 
@@ -220,7 +220,7 @@ def small(kind: str, **others: Any) -> Any:
     )
 
 
-def stocks_words(config: Any, name: str) -> str:
+def error_of_transformers(config: Any, name: str) -> str:
     with pytest.raises(ValueError, match="does not support") as error:
         AutoModel.from_config(config, attn_implementation=name)
     return str(error.value)
@@ -241,8 +241,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("kind", "name"), REFUSED)
-def test_what_stock_refuses_is_refused_in_its_words(kind: str, name: str, tmp_path: Any) -> None:
-    words = stocks_words(small(kind), REFUSED[kind, name])
+def test_refusals_have_transformers_text(kind: str, name: str, tmp_path: Any) -> None:
+    words = error_of_transformers(small(kind), REFUSED[kind, name])
     model = AutoModel.from_config(small(kind), attn_implementation="eager")
     model.save_pretrained(tmp_path)
     ways = {
@@ -253,7 +253,7 @@ def test_what_stock_refuses_is_refused_in_its_words(kind: str, name: str, tmp_pa
     for way, build in ways.items():
         with pytest.raises(ValueError, match="does not support") as error:
             build()
-        # Stock names the folder of a model that was loaded.
+        # transformers names the folder of a loaded model.
         assert str(error.value).replace(str(tmp_path), "") == words, way
     assert model.config._attn_implementation == "eager"
 
@@ -320,14 +320,14 @@ def test_an_older_transformers_is_refused_at_import(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(transformers, "__version__", "4.55.4")
     monkeypatch.delitem(sys.modules, "maskwise.transformers")
-    with pytest.raises(ImportError, match=r"takes transformers 4\.5\d or newer, this is 4\.55\.4"):
+    with pytest.raises(ImportError, match=r"needs transformers 4\.5\d or newer, this is 4\.55\.4"):
         import maskwise.transformers  # noqa: F401
 
 
 @pytest.mark.parametrize(
     "missing", ["_check_and_adjust_attn_implementation", "_sdpa_can_dispatch", "_lazy_imports"]
 )
-def test_a_private_name_that_is_missing_is_one_line(
+def test_a_missing_private_name_prints_one_line(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from maskwise import _transformers_support as support
@@ -352,7 +352,7 @@ def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     variant = every_model.VARIANTS[0]
     if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):
-        pytest.skip(f"this transformers does not let {kind} have flash attention")
+        pytest.skip(f"this transformers has no flash attention for {kind}")
     model = every_model.build(kind, variant, "eager")
     places = torch.arange(40)
     inputs = {
@@ -366,7 +366,7 @@ def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch)
             results[one] = model(**inputs)[0]
     torch.testing.assert_close(results[name], results["eager"], atol=1e-4, rtol=0)
     if every_model.transformers.__version__.startswith("4."):
-        return  # PaliGemma uses them in training only
+        return  # PaliGemma uses token_type_ids in training only
     model.set_attn_implementation("eager")
     with torch.no_grad():
         plain = model(**{**inputs, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]

@@ -1,5 +1,5 @@
-"""Compiled and exported models of transformers under "maskwise": attention is Maskwise's operator,
-the mask its rules, the results those of eager attention."""
+"""Compiled and exported models of transformers under "maskwise": graphs contain Maskwise's operator
+with rules, and results equal eager attention's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ except ModuleNotFoundError:
     pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
 
 CAUSAL = ("llama", "gemma2", "gemma3_text", "gpt_oss", "opt")
-ARRAY, IS_CAUSAL, WINDOW, KEY_MASK = 3, 4, 8, 10  # places of the operator's arguments
+ARRAY, IS_CAUSAL, WINDOW, KEY_MASK = 3, 4, 8, 10  # positions of the operator's arguments
 
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Small ones, too, are Maskwise's."""
+    """Maskwise also runs small calls, except in tests named "small"."""
     torch._dynamo.reset()
     if "small" not in request.node.name:
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
@@ -44,7 +44,7 @@ class Graphs:
 
 
 def calls_in(graph: Any) -> list[Any]:
-    """The arguments of Maskwise's operator, once a layer."""
+    """The arguments of each call of Maskwise's operator."""
     nodes = [node for node in graph.graph.nodes if "maskwise" in str(node.target)]
     return [(*node.args, *(None,) * (13 - len(node.args))) for node in nodes]
 
@@ -70,7 +70,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
         assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)
-        # Without padding, ModernBERT's window is wider than these tokens.
+        # ModernBERT's window is wider than these tokens. Without padding, there is no mask.
         has_window = family in ("gemma2", "gemma3_text", "gpt_oss") or (
             family == "modernbert" and pad is not None
         )
@@ -79,7 +79,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
 
 @pytest.mark.parametrize("family", ["llama", "bert"])
 def test_packed_documents_are_rules_too(family: str) -> None:
-    """If the model passes positions, positions that begin again start a document."""
+    """A document starts where position_ids restart."""
     model, options, backend = model_of(family), options_of(family), Graphs()
     positions = torch.cat([torch.arange(23), torch.arange(37)])[None].expand(2, -1)
     inputs = {"input_ids": words(), "position_ids": positions, **options}
@@ -171,7 +171,7 @@ def test_onnx_gets_torchs_operators() -> None:
 
 
 def test_inductor_runs_it() -> None:
-    """The code that torch.compile generates by default."""
+    """torch.compile generates code by Inductor, its default backend."""
     model = model_of("bert", num_hidden_layers=1)
     results = outputs(model, input_ids=words(), attention_mask=padded("left"))
     with torch.no_grad():

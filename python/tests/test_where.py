@@ -1,4 +1,4 @@
-"""maskwise.where against numpy.where, bit for bit."""
+"""Compares maskwise.where with numpy.where, bitwise."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def has_common_dtype(dtypes: tuple[np.dtype[Any], ...]) -> bool:
 any_dtypes = st.tuples(*[st.sampled_from(DTYPES)] * 3).filter(has_common_dtype)
 
 
-def assert_answers_alike(*arguments: Any) -> None:
-    """The same bits, or an error of the same type."""
+def assert_like_numpy(*arguments: Any) -> None:
+    """maskwise.where returns numpy.where's bits, or raises an error of the same type."""
     try:
         expected = np.where(*arguments)
     except (TypeError, OverflowError) as failure:
@@ -45,7 +45,7 @@ def assert_answers_alike(*arguments: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def quiet_casts() -> Iterator[None]:
-    """Random bits make NumPy's casts warn, in numpy.where and in maskwise.where."""
+    """Ignores the warnings of NumPy's casts of random bits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
@@ -71,7 +71,7 @@ def test_every_pair_of_dtypes(pair: tuple[np.dtype[Any], np.dtype[Any]]) -> None
     random = np.random.default_rng(1)
     x, y = (random_array(random, (3, 40), dtype) for dtype in pair)
     condition = random_array(random, (40,), BOOL)
-    assert_answers_alike(condition, x, y)
+    assert_like_numpy(condition, x, y)
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, np.dtype("g")], ids=str)
@@ -108,7 +108,7 @@ def test_numbers_follow_the_array(number: Any, dtype: np.dtype[Any], second: boo
     array = random_array(np.random.default_rng(2), (5,), dtype)
     condition = np.array([True, False, True, False, True])
     sides = (array, number) if second else (number, array)
-    assert_answers_alike(condition, *sides)
+    assert_like_numpy(condition, *sides)
 
 
 @given(numbers, numbers)
@@ -117,7 +117,7 @@ def test_numbers_follow_the_array(number: Any, dtype: np.dtype[Any], second: boo
 @example(-1, 2**64 - 1)
 @example(2**63, True)
 def test_two_numbers(x: Any, y: Any) -> None:
-    assert_answers_alike(np.array([True, False, True]), x, y)
+    assert_like_numpy(np.array([True, False, True]), x, y)
 
 
 def test_a_number_that_does_not_fit_warns_as_numpy_does() -> None:
@@ -155,8 +155,7 @@ def test_32_dimensions() -> None:
     assert_same_bits(maskwise.where(condition, x, x[..., :1]), np.where(condition, x, x[..., :1]))
 
 
-def test_more_layouts_than_are_remembered() -> None:
-    """More layouts than the cache of recent plans holds, repeatedly."""
+def test_more_layouts_than_cached_plans() -> None:
     for extent in [*range(1, 300), *range(1, 300)]:
         x = np.arange(extent, dtype="f")
         assert_same_bits(maskwise.where(x < 7, x, 0.5), np.where(x < 7, x, 0.5))
@@ -165,7 +164,7 @@ def test_more_layouts_than_are_remembered() -> None:
 @pytest.mark.parametrize("count", [3, 1000, 20_000])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_dates_without_a_unit(count: int, swapped: bool) -> None:
-    """NumPy refuses these conversions. From 500 elements on its casts do not hold the GIL."""
+    """NumPy refuses these casts. From 500 elements on, NumPy casts without the GIL."""
     dates = [np.zeros(count, "M8[Y]"), np.zeros(count, "M8")]
     condition = np.ones(count, bool)
     for where in (np.where, maskwise.where):
@@ -173,12 +172,14 @@ def test_dates_without_a_unit(count: int, swapped: bool) -> None:
             where(condition, *(dates[::-1] if swapped else dates))
     nat = np.full(count, "NaT", "M8")
     assert_same_bits(maskwise.where(condition, dates[0], nat), np.where(condition, dates[0], nat))
-    assert maskwise.explain(condition, *dates).startswith("numpy.where: dates without a unit")
+    assert maskwise.explain(condition, *dates).startswith(
+        "numpy.where: NumPy converts dates without a unit"
+    )
     assert maskwise.explain(condition, nat, nat).startswith("maskwise: ")
 
 
 @pytest.mark.parametrize("kind", ["f8", "M8[s]", "c16"])
-def test_metadata_of_a_dtype_is_left_behind(kind: str) -> None:
+def test_results_have_no_dtype_metadata(kind: str) -> None:
     noted = np.zeros(3, np.dtype(kind, metadata={"unit": "m"}))
     for y in (noted, np.zeros(3, kind)):
         got, expected = maskwise.where([1, 0, 1], noted, y), np.where([1, 0, 1], noted, y)
@@ -196,7 +197,7 @@ def test_misaligned_memory_is_read_in_place() -> None:
     assert_same_bits(maskwise.where(condition, x, x[::-1]), np.where(condition, x, x[::-1]))
 
 
-def test_signalling_nans_are_cast_in_silence() -> None:
+def test_casts_of_signalling_nans_do_not_warn() -> None:
     signalling = np.array([0x7FA00000], "u4").view("f")
     with np.errstate(invalid="raise"):
         for array in (signalling, np.repeat(signalling, 20_000)):

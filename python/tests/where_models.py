@@ -1,4 +1,4 @@
-"""Runs of ONNX models in ONNX Runtime, alone and with Maskwise."""
+"""Runs ONNX models in ONNX Runtime, alone and with Maskwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_where import TYPES as ONNX_TYPES
 
 # Types that ONNX Runtime passes to kernels: all of Where's except the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
-# A wrong entry of the session's options; the former up to ONNX Runtime 1.31.
+# Errors of a wrong session option: up to ONNX Runtime 1.31, and later.
 REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 
 
@@ -41,7 +41,9 @@ def providers_of(session: Any, operator: str = "Where") -> list[str]:
 
 
 def session_of(model: bytes, threads: int = 1, is_claimed: bool = True, **entries: str) -> Any:
-    """A session in which Maskwise runs every Where of the main graph."""
+    """A session with Maskwise. With `is_claimed`, asserts that Maskwise runs every Where of the
+    main graph.
+    """
     session_options = options(**entries)
     session_options.intra_op_num_threads = threads
     result = maskwise.onnxruntime.session(model, session_options)
@@ -58,7 +60,7 @@ def draw(random: np.random.Generator, shape: tuple[int, ...], element: int) -> A
 
 
 def run_bound(session: Any, feeds: dict[str, Array], element: int, dst: Array) -> None:
-    """By address, because NumPy has no bfloat16 that ONNX Runtime supports."""
+    """Binds arrays by address, because ONNX Runtime does not accept bfloat16 arrays."""
     binding = session.io_binding()
     for name, array in feeds.items():
         kind = TensorProto.BOOL if name == "c" else element

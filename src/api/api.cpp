@@ -7,7 +7,7 @@
 namespace maskwise {
 namespace {
 
-// Fills in dst, or only its strides.
+// Completes desc.dst: type and extents if dst is undef, and strides if it has none.
 void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     const select_schema& schema = schema_of(form);
     const bool has_dst = desc.dst.type != data_type::undef;

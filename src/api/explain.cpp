@@ -40,7 +40,7 @@ std::string kernel_line(const select_plan& plan) {
 std::string operand_line(const select_plan& plan, std::size_t which) {
     const bool picked = plan.pick != nullptr && (which == op_src_0 || which == op_src_1);
     return std::string(operand_names[which]) + ' ' + to_string(*operands_of(plan.desc)[which]) +
-           ": " + (picked ? "picked in place; if a tile takes one source only, " : "") +
+           ": " + (picked ? "picked in place; if a tile uses one source only, " : "") +
            access_words(plan.shapes[0].access[which], which == op_dst ? "written" : "read") + '\n';
 }
 

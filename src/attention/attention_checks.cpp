@@ -104,13 +104,14 @@ void check_pages(const attention_desc& desc) {
     if (key[0] != value[0] || key[2] != value[2] || key[2] == 0)
         refuse_pair("key", desc.key, "value", desc.value,
                     "expected the same pages of 1 key or more");
-    if (desc.order != attention_order::tiles || !std::isinf(desc.fill) || desc.fill > 0)
-        throw argument_error("attention: a page_table needs order tiles and a fill of -infinity, "
-                             "the fill is " +
-                             std::to_string(desc.fill));
+    if (desc.order == attention_order::operators || !std::isinf(desc.fill) || desc.fill > 0)
+        throw argument_error(
+            "attention: a page_table needs order tiles or fixed, and a fill of -infinity; "
+            "the fill is " +
+            std::to_string(desc.fill));
 }
 
-// A cache's pages as the keys of whole sequences.
+// Describes a cache's pages as the keys of whole sequences.
 void join_pages(const dims& table, tensor_desc& operand) {
     const auto keys = checked_multiply(table[1], operand.extents[2]);
     if (!keys)
@@ -159,8 +160,8 @@ void complete_outputs(attention_desc& desc) {
 
 } // namespace
 
-// Newton's method, because the library does not link libm. Every start converges: 64 halvings are
-// more than a root has bits.
+// Uses Newton's method, because the library does not link libm. 64 steps suffice: far from the
+// root, each step halves the value.
 float default_scale(std::int64_t depth) {
     const auto square = static_cast<double>(depth);
     double root = std::max(square, 1.0);
@@ -201,7 +202,7 @@ attention_desc checked_attention(attention_desc desc) {
     }
     check_inputs(desc);
     complete_outputs(desc);
-    // Several threads write the outputs at once.
+    // Elements of an output must not overlap, because several threads write an output at once.
     for (const auto& [name, operand] : std::span(named_operands).subspan(input_count)) {
         complete(name, desc.*operand);
         if ((desc.*operand).type != data_type::undef)

@@ -25,9 +25,9 @@ inline constexpr std::array<named_operand, 9> named_operands{{
     {"statistics", &attention_desc::statistics},
 }};
 
-// Returns the description with strides, dst and scale filled in. Key and value in pages become
-// those of whole sequences, whose first stride is that of pages. Throws as compile(attention_desc)
-// documents.
+// Returns the description with strides, dst and scale filled in. Key and value in pages get the
+// shapes of whole sequences; their first stride is the stride of pages. Throws as
+// compile(attention_desc) documents.
 attention_desc checked_attention(attention_desc desc);
 
 // Throws argument_error if an operand with elements has a null address.

@@ -36,7 +36,7 @@ struct cached_maps {
     cached_map* find(const void* mask, const mask_layout& layout) const;
     // Does not look for an equal map.
     cached_map* add(std::unique_ptr<cached_map> map);
-    // No model has this many layouts. Further maps are not cached.
+    // Bounds the memory of the cache. Further maps are not cached.
     bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
 
     std::atomic<cached_map*> first = nullptr;

@@ -11,11 +11,11 @@
 namespace maskwise {
 namespace {
 
-// With this many, a worker that starts its last item after all others are done adds at most a
-// fifth.
+// With this many items, a worker that starts its last item when all others are done adds at most a
+// fifth of the whole time.
 constexpr std::int64_t items_per_worker = 4;
-// An item of fewer key tiles spends too much time on its state. With many workers, half as many are
-// better than idle workers.
+// An item with fewer key tiles spends too much time on its state. With more than few_workers
+// workers, half as many key tiles are better than idle workers.
 constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
 // Items are ordered by size class, not by exact size.
@@ -38,8 +38,8 @@ std::int64_t least_of_item(int workers) {
     return workers > few_workers ? least_tiles / 2 : least_tiles;
 }
 
-// For row tiles of equal cost: the slice size that leaves the fewest workers idle in the last
-// round. A slice costs its worker half a key tile; merging it costs a tenth.
+// For row tiles of equal cost, the slice size with the shortest estimated time. The estimate adds
+// half a key tile for each slice and a tenth for each merge.
 std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
     const auto time_of = [&](std::int64_t parts) {
         return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
@@ -117,7 +117,7 @@ division divide(const tile_plan& plan, int threads) {
     division split;
     split.threads = threads;
     split.row_tiles = plan.heads * plan.row_tiles();
-    split.by_cost = threads > 1 && !plan.retains_scores() && // which fixes the order of sums
+    split.by_cost = threads > 1 && !plan.retains_scores() && // else the order of sums is fixed
                     plan.key_tiles() >= 2 * least_of_item(threads) &&
                     has_few_row_tiles(split.row_tiles, threads);
     std::int64_t items = split.row_tiles;
@@ -141,7 +141,8 @@ division divide(const tile_plan& plan, int threads) {
     return split;
 }
 
-// A sequence is an index of the first dimension. Slopes differ by head.
+// Sequences are indices of the first dimension of `outer`. If `outer` has only that dimension,
+// rules that differ by sequence differ between its heads. Slopes always differ by head.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))
@@ -151,7 +152,8 @@ std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     return plan.outer[last];
 }
 
-// A mask that is broadcast along rows is too small to be worth splitting.
+// A mask with fewer rows than a tile, for example one that is broadcast along rows, is too small to
+// be worth splitting.
 std::int64_t parts_of_map(const mask_layout& layout, int workers) {
     const std::int64_t row_tiles = layout.heads * layout.row_tiles;
     if (layout.rows < layout.tile_rows || workers == 1) return 1;
@@ -159,7 +161,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Last rows first: under a causal mask they keep the most keys.
+// Lists the last rows first, because a causal mask leaves the last rows the most keys.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

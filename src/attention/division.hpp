@@ -24,15 +24,16 @@ struct row_costs {
     }
 };
 
-// Work in the order in which workers take it.
+// Work in the order in which workers run it.
 struct work_list {
     work_item* items = nullptr;
     work_item* shared = nullptr; // the first slice of each row tile that is split
     std::int64_t count = 0, shared_count = 0, states = 0;
 };
 
-// How the work of an execution is divided. Scratch holds, in this order: the maps of cond and bias,
-// costs, the work list, the workers, and the states of row tiles that are split.
+// How the work of an execution is divided. Scratch holds, in this order: the largest biases, key
+// norms, the maps of cond and bias, costs, the work list, the workers, and the states of row tiles
+// that are split.
 struct division {
     int threads = 1, workers = 1;
     bool by_cost = false; // else each row tile is one item
@@ -41,21 +42,21 @@ struct division {
     std::int64_t highest_bytes = 0, norm_bytes = 0, map_bytes = 0, cost_bytes = 0, list_bytes = 0,
                  worker_bytes = 0, state_bytes = 0;
 
-    // Includes the alignment. The largest 64-bit number if the sum overflows.
+    // Bytes of scratch, including alignment. The largest 64-bit number if the sum overflows.
     std::int64_t bytes() const;
 };
 
 division divide(const tile_plan& plan, int threads);
 
-// The number of consecutive heads that share one mask.
+// The number of consecutive heads that share cond, bias and rules.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 
-// The number of slices in which the key tiles of a map's row tile are classified.
+// The number of slices into which the key tiles of a map's row tile are divided.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
-// Fills in the list, which has room for the items and states that `divide` counted. Items cost
-// about the same; heavy ones come first. Returns false without a list if every row tile is light,
-// because then the order does not matter.
+// Fills in the list, which has room for the items and states that `divide` counted. Splits row
+// tiles that are too heavy, and puts heavy items first. Returns false and fills in nothing if every
+// row tile is light, because the order then does not matter.
 bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

@@ -23,7 +23,8 @@ void fill_map(const mask_layout& layout, const attention_kernels& kernels, const
     });
 }
 
-// The map of a mask: cached, to be cached, or in this execution's scratch memory.
+// The map of a mask. Returns a cached map if there is one. Else fills a new cached map, or scratch
+// if there is no cache or the cache is full.
 template <class ShareOut>
 map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
                     const mask_maps* maps, const void* mask, const map_memory& scratch, int workers,

@@ -14,7 +14,7 @@
 namespace maskwise {
 namespace {
 
-// Enough items to balance many threads. Each item has a set of sums, which must be added up.
+// This many items balance many threads. Each item has separate sums, which must be added up.
 constexpr std::int64_t most_items = 24;
 // Upper bound on the memory for the items' sums.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
@@ -32,7 +32,8 @@ void check_attention(const attention_desc& desc) {
                std::to_string(heads_of(desc.value)));
 }
 
-// Completes a gradient. Without a type it gets `type`; without extents it becomes dense.
+// Completes a gradient. A gradient without a type gets `type`; a gradient without extents becomes
+// dense.
 void complete(const char* name, tensor_desc& gradient, data_type type, const dims& extents,
               bool is_written) {
     const std::string whole_name = std::string("attention gradients: ") + name;
@@ -47,7 +48,7 @@ void complete(const char* name, tensor_desc& gradient, data_type type, const dim
     fill_in_strides(gradient);
     if (gradient.strides_bytes.rank() != gradient.extents.rank())
         throw argument_error(whole_name + " has strides " + to_string(gradient.strides_bytes));
-    span_bytes(gradient); // throws if that overflows
+    span_bytes(gradient); // throws on overflow
     if (is_written) require_apart(gradient, whole_name);
 }
 
@@ -90,7 +91,7 @@ attention_gradients_desc checked(attention_gradients_desc desc) {
     return desc;
 }
 
-// Pairs of keys, values and dst's gradient are read in place.
+// Whether keys, values and dst's gradient can be read in place as pairs of bf16.
 bool may_take_pairs(const attention_gradients_desc& desc) {
     const auto has_pairs = [](const tensor_desc& operand) {
         const dims& strides = operand.strides_bytes;

@@ -5,7 +5,8 @@
 
 namespace maskwise {
 
-// Floats of a worker's scratch memory for gradients, after those of tile_plan::worker.
+// Offsets, in floats, of the parts of a worker's scratch for gradients. These parts follow the
+// parts of tile_plan::worker.
 struct gradients_layout {
     std::int64_t dst_panels = 0, query_blocks = 0, dst_blocks = 0, dst = 0, dst_gradient = 0,
                  products = 0, weight_rows = 0, gradient_rows = 0, key_pairs = 0,
@@ -18,16 +19,17 @@ struct gradients_plan {
     head_operand dst_gradient, query_gradient, key_gradient, value_gradient, bias_gradient,
         sinks_gradient;
     std::int64_t group = 1; // heads that share keys and values: one unit of work
-    // Each group's row tiles are dealt to this many items, each with sums of its own for the
-    // gradients of keys and values. Depends on the shape alone, as results do.
+    // The number of items among which each group's row tiles are divided. Each item has separate
+    // sums for the gradients of keys and values. Depends only on the shape, so that results do not
+    // depend on the number of threads.
     std::int64_t parts = 1;
     gradients_layout worker;
     mutable scratch_pool<scratch_memory> scratch;
 
     std::int64_t groups() const { return attention->heads / group; }
     std::int64_t items() const { return groups() * parts; }
-    // Sums for the gradients of a matrix with this many columns: {key tile, block of columns, key,
-    // panel}.
+    // The sums for the gradients of a matrix with this many columns have the layout {key tile,
+    // block of columns, key, panel}.
     std::int64_t blocks(std::int64_t columns) const {
         return (columns + attention->panel - 1) / attention->panel;
     }
@@ -41,10 +43,11 @@ struct gradients_plan {
     }
 };
 
-// With these kernels, which may use AMX tiles. Throws as compile(attention_gradients_desc) does.
+// A plan with these kernels, which may use AMX tiles. Throws as compile(attention_gradients_desc)
+// does.
 std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
                                                           const kernel_table& kernels);
-// With the kernels of `target`, without AMX tiles if the system refuses them.
+// A plan with the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradients_desc& desc,
                                                           isa target);
 

@@ -14,7 +14,7 @@ constexpr std::int64_t float_bytes = sizeof(float);
 // Above this, f32 statistics (maximum + log of the sum) have too few bits left for the sum.
 constexpr float largest_log_sum = 1 << 17;
 
-// A pair of bf16 moves like one f32.
+// Views each pair of bf16 as one f32, because both have 4 bytes.
 strided_matrix as_pairs(strided_matrix matrix) {
     matrix.type = elem_type::f32;
     matrix.column_bytes = float_bytes;
@@ -124,7 +124,7 @@ void gradients_worker::load_dst(const panel_rows& panel) {
             deltas[q] += gradient[q] * dst[c * plan_.panel + q];
 }
 
-// Blocks of a panel of columns: {block, query or pair of queries, column}.
+// Loads rows into blocks as wide as a panel: {block, query or pair of queries, column}.
 void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t queries,
                                    std::int64_t columns, float* blocks) {
     const std::int64_t panel = plan_.panel;
@@ -150,7 +150,7 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
     }
 }
 
-// Leaves out tiles that the forward pass skips, and tiles whose weights are negligible.
+// Omits tiles that the forward pass skips, and tiles whose weights are negligible.
 void gradients_worker::run_key_tiles(const gradient_sums* sums) {
     const tile_range kept = operands_.kept_part({0, 0, 0, plan_.key_tiles()});
     const bool may_fill = !numbers_.fill_is_minus_infinity();
@@ -268,7 +268,7 @@ void gradients_worker::add_query_gradients(const panel_tile& tile, const strided
               .accumulates = true});
 }
 
-// Adds the products of unmasked places only, because 0 * NaN would be NaN.
+// Adds only products whose weight or gradient is not 0, because 0 * NaN would be NaN.
 void gradients_worker::add_unmasked(const panel_tile& tile, const gradient_sums& sums) {
     const panel_scores& scores = tile.scores;
     const std::int64_t depth = plan_.depth, columns = plan_.columns, panel = plan_.panel;

@@ -10,16 +10,18 @@ struct gradient_sums {
     float *keys, *values;
 };
 
-// Computes the gradients of row tiles, one row tile at a time, and stores those of key tiles.
+// Computes the gradients of row tiles, one row tile at a time, and stores the gradients of key
+// tiles.
 class gradients_worker {
 public:
     // `scratch` has room for plan.worker.floats.
     gradients_worker(const gradients_plan& plan, const attention_gradients_operands& addresses,
                      const attention_numbers& numbers, const tile_maps& maps, float* scratch);
 
-    // Writes the gradients of the queries and adds those of keys and values. Returns the row tile's
-    // part of the sink's gradient: minus the sum over rows of (weight of the sink * delta). 0
-    // without sinks.
+    // Writes the gradients of the queries, and adds the gradients of keys and values to `sums`.
+    // Returns the row tile's part of the sink's gradient: minus the sum over rows of (weight of the
+    // sink * delta), where delta is the dot product of a row of dst and its gradient. Returns 0
+    // without keys or if the gradient of sinks is not computed.
     float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
     // Adds the row tile's gradients of the bias.
     void add_bias_gradients(std::int64_t head, std::int64_t row_tile);
@@ -33,7 +35,7 @@ private:
     struct panel_tile {
         const panel_rows& panel;
         const key_tile& keys;
-        bool is_summed; // else for the bias
+        bool is_summed; // adds to the gradients of query, key and value; else of the bias
         panel_scores scores;
         panel_gradients gradients;
     };

@@ -57,7 +57,7 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// Tiles that are read together, a few rows at a time, because memory is faster along a row.
+// This many tiles are read together, a few rows at a time, because memory is faster along a row.
 constexpr std::int64_t tiles_at_once = 16;
 
 float highest_of(const number_range& seen, tile_mask state, const mask_layout& layout) {
@@ -66,8 +66,9 @@ float highest_of(const number_range& seen, tile_mask state, const mask_layout& l
     return seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;
 }
 
-// Classifies up to tiles_at_once tiles, of `keys` keys in all. Stops early: once mixed, a tile
-// stays mixed.
+// Classifies up to tiles_at_once tiles, which have `keys` keys together. Skips the remaining rows
+// of a mixed tile, because the tile stays mixed. With bounds_mixed, reads these rows, too, for the
+// largest bias.
 void classify_biases(const strided_matrix& bias, std::int64_t rows, std::int64_t keys,
                      const mask_layout& layout, const attention_kernels& kernels, tile_mask* tiles,
                      float* highest) {

@@ -7,8 +7,8 @@
 
 namespace maskwise {
 
-// A mask keeps all scores of a tile, replaces all by the fill, or decides score by score. A bias is
-// 0 everywhere, masks everywhere, or is added.
+// The effect of a mask on the scores of a tile: no score, every score or some scores are masked. A
+// bias is `kept` if it is 0 everywhere, `masked` if it masks every score, and else `mixed`.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
 // The work on one key tile of a row tile.
@@ -23,17 +23,17 @@ struct key_tile {
     std::int64_t number = 0, first = 0, keys = 0;
     tile_action action = tile_action::skip;
     // Parts of the mask that must still be applied score by score.
-    bool needs_spans = false; // some row keeps only a part of the tile
+    bool needs_spans = false; // the rules mask keys of the tile in some row
     bool needs_cond = false;
     bool needs_bias = false;
-    float highest_bias = 0; // of the tile, or infinity
+    float highest_bias = 0; // of the tile; infinity if unknown
 };
 
 // How an element of a mask is read.
 enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
 
 // The tiles of a cond or a bias. A tile is classified once for all heads that share it. Broadcast
-// dimensions, rows or keys have extent 1.
+// outer dimensions and rows have extent 1.
 struct mask_layout {
     dims outer, outer_bytes; // of the operand; extent 1 where it is shared
     dims outer_tiles;        // strides in the map, 0 where shared
@@ -49,7 +49,7 @@ struct mask_layout {
     friend bool operator==(const mask_layout&, const mask_layout&) = default;
 };
 
-// `strides_bytes` are the operand's strides for {outer..., rows, keys}, 0 where it is broadcast.
+// `strides_bytes` are the operand's strides for {outer..., rows, keys}, 0 in broadcast dimensions.
 mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
                              std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
@@ -60,8 +60,8 @@ struct map_part {
 };
 
 // Fills in the key tiles of one row tile, or a slice of them. `number` is in [0, heads *
-// row_tiles). `highest` becomes the largest bias of each tile, and NaN counts as the largest;
-// infinity for a mixed tile unless bounds_mixed. Unused for a cond.
+// row_tiles). `highest` becomes the largest bias of each tile, where NaN counts as the largest. A
+// mixed tile gets infinity unless bounds_mixed. `highest` is unused for a cond.
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
                   std::int64_t number, tile_mask* tiles, float* highest, map_part part = {});
 

@@ -1,6 +1,6 @@
-// Attention in the order of separate operators. All scores of a row tile are retained. The softmax
-// subtracts the true maximum, divides by the sum and rounds the weights. Only then are values
-// added, in the order of their keys.
+// Attention in the order of separate operators. The worker retains all scores of a row tile. The
+// softmax subtracts the true maximum, divides by the sum and rounds the weights. Then the worker
+// adds the values in the order of their keys.
 
 #include "attention/tile_worker.hpp"
 
@@ -24,7 +24,7 @@ void tile_worker::retain_scores(const key_tile& keys) {
     });
 }
 
-// Without a bias every score is the fill.
+// Every score of the tile is the fill, plus the bias if the tile needs one.
 void tile_worker::fill_scores(const key_tile& keys) {
     if (keys.needs_bias) return retain_scores(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
@@ -60,7 +60,8 @@ void tile_worker::add_weighted_values(const tile_range& range, const key_tile* t
     for_each_score([&](const key_tile& keys) {
         operands_.for_each_panel([&](const panel_rows& panel) {
             kernels_.exponentiate(operands_.scores_of(panel, keys, scores_of(panel, keys)),
-                                  state_of(panel, worker_state()));
+                                  state_of(panel, worker_state()),
+                                  plan_.desc.order == attention_order::fixed);
         });
     });
     float* const factors = operands_.part(plan_.worker.factor);

@@ -33,8 +33,7 @@ std::string to_string(const tile_plan& plan) {
            " keys, depth " + number(plan.depth) + ", columns " + number(plan.columns) +
            mask_words(plan) + ", tiles of " + number(plan.tile_rows) + 'x' +
            number(plan.tile_keys) + " in panels of " + number(plan.panel) +
-           order_words(plan.desc.order) +
-           (plan.in_pairs ? ", products of bf16, " : ", ") +
+           order_words(plan.desc.order) + (plan.in_pairs ? ", products of bf16, " : ", ") +
            std::string(to_string(plan.kernels->target));
 }
 

@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 48; // sums of a few stay within int64
+constexpr std::int64_t most = std::int64_t{1} << 48; // sums of several such numbers fit int64
 
 [[noreturn]] void refuse(const std::string& fault) {
     throw argument_error("mask rules: " + fault);
@@ -106,7 +106,7 @@ void require_index(const index_of& one) {
                std::to_string(one.count));
 }
 
-// Whether a mask of this sequence has elements; throws as write_mask.
+// Whether a mask of this sequence has elements. Throws as write_mask does.
 bool is_writable(const mask_rules& rules, const index_of& sequence, std::int64_t rows,
                  std::int64_t keys, const void* dst) {
     check_rules(rules, sequence.count);
@@ -134,7 +134,7 @@ row_spans joined(const key_span& main, const key_span& second) {
     return {{std::min(main.first, second.first), std::max(main.last, second.last)}, {}};
 }
 
-// Extends `any` to the hull of both spans. Returns whether the hull has keys that neither holds.
+// Extends `any` to the hull of both spans. Returns whether the hull has keys outside both spans.
 bool widen(key_span& any, const key_span& by) {
     if (by.is_empty()) return false;
     const bool is_apart = !any.is_empty() && (by.first > any.last || any.first > by.last);

@@ -9,21 +9,21 @@
 
 namespace maskwise {
 
-// The keys that a row keeps: the union of both spans.
+// The keys of a row that the rules do not mask: the union of both spans.
 struct row_spans {
     key_span main, second;
     std::int64_t position = 0;
     std::int64_t document = 0; // differs between adjacent rows of different documents
 };
 
-// Throws argument_error for contradicting rules, counts beyond 2^48, and vectors whose length is
-// neither 1 nor `sequences`.
+// Throws argument_error for contradicting rules, for numbers out of range or beyond 2^48, and for
+// vectors of another size than 0, 1 and `sequences`. Does not check slopes.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
 // Whether all sequences have the same rules.
 bool is_uniform(const mask_rules& rules);
 
-// Throws argument_error for slopes that are not finite, and unless there are none, `heads`, or
+// Throws argument_error if a slope is not finite, or if the number of slopes is not 0, `heads` or
 // sequences * heads.
 void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
 
@@ -40,7 +40,8 @@ inline float slope_of(const mask_rules& rules, std::int64_t sequence, std::int64
     return rules.slopes[static_cast<std::size_t>((are_shared ? 0 : sequence * heads) + head)];
 }
 
-// The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive it.
+// The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive this
+// object.
 class sequence_rules {
 public:
     sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,
@@ -56,14 +57,15 @@ private:
     std::int64_t prefix_; // in keys
 };
 
-// A group of rows: every row keeps the keys `all`, and no row keeps a key outside `any`. With gaps,
-// some keys of `any` may be kept by no row, for example between documents.
+// Summary of a group of rows. The keys in `all` are unmasked in every row, and the keys outside
+// `any` are masked in every row. With gaps, keys in `any` may also be masked in every row, for
+// example between documents.
 struct spans_summary {
     row_spans all, any;
     bool has_gaps = false;
     bool has_documents = false; // rows of more than one document or sequence
 
-    // Whether all rows belong to one document and every key of the hull is kept by some row.
+    // Whether all rows belong to one document and every key of the hull is unmasked in some row.
     bool is_whole() const { return !has_gaps && !has_documents && any.second.is_empty(); }
 
     void add(const row_spans& row, bool is_first);

@@ -4,14 +4,15 @@
 
 namespace maskwise {
 
-// Writes dst and statistics. Runs on the threads of `loop`; if null, of oneTBB's arena. Scratch
-// comes from `pool`, which several plans may share; if null, from the plan's pool. Throws
-// std::bad_alloc before it writes, and whatever the loop throws. Does not check addresses.
+// Writes dst and statistics. Runs on the threads of `loop`, or of oneTBB's arena if `loop` is null.
+// Scratch comes from `pool`, which several plans may share, or from the plan's pool if `pool` is
+// null. Throws exceptions of the loop, and std::bad_alloc before anything is written. Does not
+// check addresses.
 void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr,
                    scratch_pool<scratch_memory>* pool = nullptr);
 
-// With the numbers of the description.
+// Does the same with the numbers of the description.
 inline void run_attention(const tile_plan& plan, const attention_operands& addresses,
                           const parallel_loop* loop) {
     run_attention(plan, addresses, plan.numbers, loop);
@@ -20,16 +21,18 @@ inline void run_attention(const tile_plan& plan, const attention_operands& addre
 // Bytes of scratch for an execution on `threads` threads.
 std::int64_t scratch_bytes(const tile_plan& plan, int threads);
 
-// Reads cond and bias; single-threaded.
+// Counts the tiles of all heads by their treatment. Reads cond and bias. Runs on the calling
+// thread.
 tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses);
 
-// The host's loop, or one of the calling thread if the work is not worth the host's threads.
+// The host's loop, or a loop of the calling thread if the work is not worth the host's threads.
+// Null if `loop` is null.
 const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop);
 
 // Whether the work is worth more than one thread.
 bool may_use_threads(const tile_plan& plan);
 
-// The threads that an execution from the calling thread would use.
+// The number of threads that an execution from the calling thread would use.
 int threads_for(const tile_plan& plan);
 
 } // namespace maskwise

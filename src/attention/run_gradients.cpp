@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t float_bytes = sizeof(float);
 constexpr std::int64_t rows_at_once = 64; // cleared in one step
 
-// The parts of an execution's scratch memory, by their first bytes.
+// Offsets, in bytes, of the parts of an execution's scratch memory.
 class scratch_layout {
 public:
     scratch_layout(const gradients_plan& plan, int threads) {
@@ -107,7 +107,7 @@ private:
         return {keys, keys + plan_.key_tiles() * gradients_.tile_floats(plan_.depth)};
     }
 
-    // work(worker, item, number of the worker)
+    // Calls work(worker, item, number of the worker) for each item.
     template <class Work>
     void share_out(std::int64_t items, const Work& work) const {
         const auto make_worker = [&](std::int64_t number) {
@@ -129,7 +129,7 @@ private:
                                     });
     }
 
-    // Every parts-th row tile of the group's heads.
+    // Runs the item's row tiles: every `parts`-th row tile of the group's heads.
     void run_item(gradients_worker& worker, std::int64_t item, const gradient_sums& sums) const {
         std::fill_n(sums.keys, gradients_.sums_floats(), 0.0F);
         const std::int64_t row_tiles = plan_.row_tiles(), parts = gradients_.parts;
@@ -147,7 +147,7 @@ private:
             worker.store_keys(group * gradients_.group, tile, sums);
     }
 
-    // Adds the sums of a group's parts in their order.
+    // Adds the sums of a group's items in the order of the items, and stores the totals.
     void add_parts() const {
         const std::int64_t tiles = plan_.key_tiles();
         const auto add_tile = [&](float* sums, const float* partials, std::int64_t tile,
@@ -169,7 +169,7 @@ private:
                   });
     }
 
-    // A second pass, in which all heads and rows that share a bias are one item.
+    // Runs a second pass, in which all heads and rows that share a bias are one item.
     void add_bias_gradients() const {
         const tensor_desc& gradient = gradients_.desc.bias_gradient;
         const std::int64_t rows = rows_of(gradient);

@@ -4,12 +4,13 @@
 
 namespace maskwise {
 
-// Writes the gradients, on the threads of oneTBB's arena or, if not null, of the loop. Throws
-// std::bad_alloc before it writes, and exceptions of the loop; addresses are not checked.
+// Writes the gradients. Runs on the threads of `loop`, or of oneTBB's arena if `loop` is null.
+// Throws exceptions of the loop, and std::bad_alloc before anything is written. Does not check
+// addresses.
 void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr);
 
-// With the numbers of the description.
+// Does the same with the numbers of the description.
 inline void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                           const parallel_loop* loop = nullptr) {
     run_gradients(plan, addresses, plan.attention->numbers, loop);

@@ -7,10 +7,11 @@ namespace maskwise {
 namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-// Below exp(-88) the kernels' exponential is 0.
+// The kernels' exp(x) is 0 for x below -88.
 constexpr float no_weight = 88;
 
-// A tile is deferred if its bias is this far below the best bias of the row tile.
+// If scores have a bound, a tile is deferred if its bias is this far below the row tile's best
+// bias.
 constexpr float low_bias = 16;
 
 tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool masks) {
@@ -21,7 +22,7 @@ tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool mask
     return masks || is_low ? tile_action::defer : tile_action::compute;
 }
 
-// Upper bound on minus slope times distance.
+// Upper bound on -slope * distance in the tile.
 float highest_of_slopes(const key_tile& keys, const row_tile& rows) {
     if (rows.least_slope < 0) return -minus_infinity;
     const std::int64_t last_key = keys.first + keys.keys - 1;
@@ -62,9 +63,9 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
     return keys;
 }
 
-// NaN in the bias or in a row's scores counts as a weight. Without a bound on scores, a tile masked
-// by a finite bias keeps its weight until the row's maximum is above half that bias: a row without
-// other keys depends on it.
+// NaN in the bias or in a row's scores counts as a weight. Without a bound on scores, a tile with a
+// low finite bias has a weight unless every row's maximum exceeds half of that bias, because a row
+// without other keys depends on the tile.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;

@@ -23,7 +23,7 @@ strided_matrix transposed(strided_matrix matrix) {
     return matrix;
 }
 
-// A pair of bf16 moves like one f32.
+// Views each pair of bf16 as one f32, because both have 4 bytes.
 strided_matrix as_pairs(strided_matrix matrix) {
     matrix.type = elem_type::f32;
     matrix.column_bytes = float_bytes;
@@ -57,15 +57,15 @@ tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
 }
 
 // Whether queries may be scaled instead of scores. A larger factor may make queries infinite; a
-// smaller one loses bits of small queries. False for NaN and for scales that hold a soft cap
-// outside f32's range.
+// smaller factor loses bits of small queries. False for NaN.
 bool is_moderate(float scale) {
     return std::abs(scale) <= 1 && std::abs(scale) >= 0x1p-40F;
 }
 
 } // namespace
 
-// Scales the queries instead of the scores if it can; bf16 pairs cannot be scaled.
+// Scales the queries instead of the scores if the scale is moderate and scores are not retained.
+// bf16 pairs are never scaled.
 tile_operands::tile_operands(const tile_plan& plan, const attention_operands& addresses,
                              const attention_numbers& numbers, const tile_maps& maps,
                              float* scratch)
@@ -95,7 +95,7 @@ void tile_operands::bind(std::int64_t head, std::int64_t number) {
     if (has_slopes(addresses_.rules)) return load_slopes(head); // the best bias is 0
     if (rows_.maps.key_norms == nullptr) return;
     rows_.best_bias = -std::numeric_limits<float>::infinity();
-    for (std::int64_t t = 0; t < plan_.key_tiles(); ++t) // not NaN
+    for (std::int64_t t = 0; t < plan_.key_tiles(); ++t) // std::max skips NaN
         rows_.best_bias = std::max(rows_.best_bias, rows_.maps.highest_bias[t]);
 }
 
@@ -148,7 +148,8 @@ std::int64_t tile_operands::first_of(const tile_range& all, std::int64_t part) c
     return number;
 }
 
-// The first worker that needs a norm computes it. Others may compute the same meanwhile.
+// The first worker that needs a norm computes it. Other workers may compute the same norm
+// meanwhile.
 float tile_operands::key_norm(const key_tile& keys) const {
     const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
     float norm = known.load(std::memory_order_relaxed);
@@ -161,8 +162,8 @@ float tile_operands::key_norm(const key_tile& keys) const {
     return norm;
 }
 
-// 1 % above the exact bound, because the computed products have rounding errors. Masked keys are
-// not read.
+// Adds 1 % to the exact bound, because the computed products have rounding errors. Does not read
+// keys of a tile that the bias masks.
 float tile_operands::bound_of_scores(const key_tile& keys) {
     if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
         (rows_.maps.bias != nullptr && rows_.maps.bias[keys.number] == tile_mask::masked))
@@ -216,7 +217,7 @@ strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t co
     return {bytes_at(dst), elem_type::f32, columns * float_bytes, float_bytes};
 }
 
-// f32, or pairs of bf16.
+// The keys as rows, or as pairs of bf16.
 strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();

@@ -6,11 +6,11 @@ namespace maskwise {
 
 inline constexpr float unknown_norm = -1;
 
-// The maps of cond and bias, of all row tiles or of one. Null without that operand.
+// The maps of cond and bias, for all row tiles or for one. Null if the operand is absent.
 struct tile_maps {
     const tile_mask *cond = nullptr, *bias = nullptr;
     const float* highest_bias = nullptr;
-    // The largest key norm of each key tile of each head, or unknown_norm. Null: scores have no
+    // The largest key norm of each key tile of each head, or unknown_norm. Null if scores have no
     // bound.
     float* key_norms = nullptr;
 };
@@ -19,9 +19,9 @@ struct tile_maps {
 struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
-    const tile_spans* spans = nullptr; // null: every row keeps all keys
-    float best_bias = 0;               // the largest of all key tiles; only if norms are known
-    bool has_slopes = false;           // the rest only if true
+    const tile_spans* spans = nullptr; // null if the rules mask no key
+    float best_bias = 0;     // the largest bias of all key tiles; used only with key_norms
+    bool has_slopes = false; // the members below are set only if true
     std::int64_t first_position = 0, last_position = 0;
     float least_slope = 0;
 };
@@ -30,7 +30,7 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
                        const row_tile& rows, std::int64_t number);
 
 // Whether a deferred or filled tile has a weight in any of the rows. `maxima` are the rows' largest
-// scores so far. `bound` is an upper bound on products of queries and keys; infinity if unknown.
+// scores so far. `bound` is an upper bound on the tile's scores before bias; infinity if unknown.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows);
 
@@ -47,16 +47,17 @@ struct panel_rows {
     std::int64_t number, first, queries;
 };
 
-// The destination of weighted values. With a `factor`, the values so far are multiplied by it.
-// Without, they are kept (`accumulates`) or overwritten.
+// The destination of weighted values. With a `factor`, the earlier values are multiplied by the
+// factor before the addition. Without a `factor`, the new values are added (`accumulates`) or
+// replace the earlier values.
 struct value_sums {
     float* values;
     const float* factor = nullptr;
     bool accumulates = false; // only if factor is null
 };
 
-// Reads the client's memory for one worker, one row tile at a time, and packs it into the worker's
-// scratch.
+// Reads the client's memory for one worker, one row tile at a time, and packs operands into the
+// worker's scratch.
 class tile_operands {
 public:
     // `scratch` has room for plan.worker.floats.
@@ -68,9 +69,10 @@ public:
     key_tile tile(std::int64_t number) const {
         return classify_tile(plan_, numbers_, rows_, number);
     }
-    // The range without the tiles at its ends that no row keeps; then slice `part` of it.
+    // The range without the tiles at its ends that the rules mask in every row. If `parts > 1`,
+    // slice `part` of these tiles.
     tile_range kept_part(const tile_range& range) const;
-    // The number of tiles that are certainly computed, without deferred ones.
+    // The number of tiles in the range whose action is `compute`.
     std::int64_t count_computed(const tile_range& range) const;
 
     template <typename Visit>
@@ -80,11 +82,14 @@ public:
                              std::min(plan_.panel, rows_.rows - first)});
     }
 
-    // The operand's matrix of this head, starting at `row`; in pages, until the end of its page.
+    // The operand's matrix of this head, starting at `row`. In pages, the matrix ends with the
+    // row's page.
     strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
-    // In the layout that products take. Each call counts the keys as computed.
+    // The tile's keys or values in the layout that products read. keys_of also counts the tile as
+    // computed, and loads the row tile's queries if they are not loaded.
     strided_matrix keys_of(const key_tile& keys);
     strided_matrix values_of(const key_tile& keys) const;
+    // The tile's values as f32.
     strided_matrix floats_of_values(const key_tile& keys) const;
     // Multiplies the panel's queries by the keys. Returns the scores with the steps and masks that
     // must still be applied.
@@ -92,11 +97,11 @@ public:
                           float* scores);
     // Describes scores that were already multiplied, without steps and masks.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
-    // values = values * factor + weights * value. Skips values that no query of the panel, or of
-    // its document, keeps.
+    // values = values * factor + weights * value. With a fill of -infinity, skips values whose key
+    // the rules mask for every query of the panel or of a document.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& sums) const;
-    // has_weight for this row tile.
+    // Calls has_weight for this row tile.
     bool may_count(const key_tile& keys, const float* maxima) {
         return has_weight(keys, numbers_.fill, bound_of_scores(keys), maxima, rows_.rows);
     }
@@ -113,7 +118,7 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // The copy of a tile. copy(dst) is called if the worker does not have it.
+    // The copy of a tile. Calls copy(dst) if the worker has no copy of the tile.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {
@@ -126,8 +131,8 @@ private:
                     copy(part(copies.first + slot * copies.tile_floats))};
         return kept.rows;
     }
-    // `rows`, or if tiles are gathered: the tile's rows from all of its pages, dense in `dst`. Keys
-    // past the sequence's length become zeros.
+    // Returns `rows`, unless tiles are gathered. Then copies the tile's rows from all pages densely
+    // to `dst`, and sets keys past the sequence's length to zeros.
     strided_matrix whole_tile(const head_operand& operand, const void* base, const key_tile& keys,
                               const strided_matrix& rows, float* dst) const;
     // Copies rows of a tile as dense f32.
@@ -140,7 +145,8 @@ private:
     float bound_of_scores(const key_tile& keys);
     void load_queries();
     void load_slopes(std::int64_t head);
-    // Prefetch distance: one tile, or none for copies in scratch and at the end of a page.
+    // Prefetch distance in bytes: one tile, or 0 for copies in scratch, at the end of a page, and
+    // if products are slower than memory.
     std::int64_t ahead_bytes_of(const key_tile& keys, const strided_matrix& tile) const {
         const std::int64_t page_keys = plan_.key.page_keys, next = keys.first + plan_.tile_keys;
         if (page_keys != 0 && next % page_keys == 0) return 0;
@@ -152,11 +158,12 @@ private:
     float* queries_of(const panel_rows& panel) const {
         return part(plan_.worker.queries) + panel.number * plan_.panel_query_floats();
     }
-    // Whether keys of the tile outside the spans have weight 0.
+    // Whether keys of the tile are outside the spans and have weight 0.
     bool leaves_keys_out(const key_tile& keys) const {
         return keys.needs_spans && numbers_.fill_is_minus_infinity();
     }
-    // The keys that queries of the panel keep, relative to the tile's first key.
+    // The hull of the panel's unmasked keys, relative to the tile's first key. All keys, unless
+    // leaves_keys_out.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
     // Adds the values of a run of keys of the tile for all queries.
     void add_run(const key_tile& keys, const panel_scores& weights, const strided_matrix& value,
@@ -167,8 +174,8 @@ private:
     // Sets a key's half of the value pairs to 0, or back to the key's values.
     void write_half(const key_tile& keys, std::int64_t key, const strided_matrix& pairs,
                     bool is_kept) const;
-    // The mask for the panel's queries and the keys. Rows that heads share are copied for each head
-    // if they wrap around.
+    // The mask for the panel's queries and the keys. If folded heads share the mask's rows and the
+    // panel has queries of two heads, copies the rows.
     strided_matrix mask_of(const head_operand& mask, const void* base, const panel_rows& panel,
                            const key_span& keys) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;

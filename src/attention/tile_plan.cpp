@@ -47,8 +47,8 @@ bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
 
-// Dense queries and keys hold their pairs already. Pairs of values and of transposed keys are
-// packed a tile at a time. Kernels for few queries have no value pairs: there, weights stay f32.
+// Dense queries and keys are pairs in place. Values and transposed keys are packed into pairs, a
+// tile at a time. Kernels for few queries have no value pairs, so their weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
     const bool is_beyond_isa =
@@ -70,7 +70,7 @@ void bind_operands(tile_plan& plan) {
     plan.key = bind_operand(desc.key, outer, plan.keys, plan.depth);
     plan.value = bind_operand(desc.value, outer, plan.keys, plan.columns);
     plan.cond = bind_operand(desc.cond, outer, plan.rows, plan.keys);
-    plan.cond.type = elem_type::u8; // bytes
+    plan.cond.type = elem_type::u8; // booleans are read as bytes
     plan.bias = bind_operand(desc.bias, outer, plan.rows, plan.keys);
     plan.dst = bind_operand(desc.dst, outer, plan.rows, plan.columns);
     plan.statistics = bind_operand_without(1, desc.statistics, outer, plan.rows);
@@ -102,9 +102,9 @@ bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t s
            (operand.type == elem_type::f32 || plan.products->takes_any_type);
 }
 
-// Whether narrow panels are faster than one wide panel that is not full. f32 on AVX-512 gains up to
-// 20 queries if a wide panel would need its second vector, or if the keys and values of a head do
-// not fit L2.
+// Whether narrow panels are faster than one wide panel that is not full. Narrow panels are faster
+// for up to 3/8 of a wide panel's queries. For f32 on AVX-512, the bound is 5/8 if the queries need
+// a second vector or if a head's keys and values do not fit L2.
 bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // speed
     const kernel_table& table = *plan.kernels;
@@ -118,14 +118,16 @@ bool takes_few(const tile_plan& plan) {
 }
 
 // Whether a head's f32 rows are far apart because rows of other heads are between them. Such rows
-// map to few cache sets, so they leave the cache before the next row tile reads them. A copy stays.
+// map to few cache sets, so they leave the cache before the next row tile reads them. A copy stays
+// in the cache.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
     return !plan.gathers && operand.type == elem_type::f32 && plan.rows > most_tile_rows &&
            plan.keys > 0 && operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
-// Narrow panels sum a score over several vector lanes, and pairs depend on a key's index.
+// Order `fixed` excludes narrow panels, which sum a score over several vector lanes, and pairs,
+// which depend on a key's index.
 plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
     if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
     return limits;
@@ -146,13 +148,14 @@ void choose_products(tile_plan& plan, const plan_limits& limits) {
         !is_taken(plan, plan.value, plan.value.column_bytes) || is_scattered(plan, plan.value);
 }
 
-// Whether each head's rows directly follow those of the previous head.
+// Whether each head's rows directly follow the previous head's rows.
 bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) {
     return operand.column_count == 0 || rows == 1 ||
            operand.outer_bytes[last] == rows * operand.row_bytes;
 }
 
-// Whether the rows of all heads can become rows of one head. All heads may also share one mask.
+// Whether the rows of all heads can become rows of one head. A mask may also be shared by all
+// heads.
 bool can_fold(const tile_plan& plan, int last) {
     const auto has_line = [&](const head_operand* operand) {
         return has_rows_in_line(*operand, plan.rows, last);
@@ -211,7 +214,7 @@ void choose_tiles(tile_plan& plan) {
 mask_layout lay_out_mask(const tile_plan& plan, const head_operand& operand, mask_kind kind) {
     if (operand.column_count == 0) return {};
     const dims strides = with_matrix(operand.outer_bytes, operand.row_bytes, operand.column_bytes);
-    const bool shares_rows = operand.shared_rows != 0; // any row tile may need all of them
+    const bool shares_rows = operand.shared_rows != 0; // any row tile may need all shared rows
     return make_mask_layout(kind, plan.outer, shares_rows ? operand.shared_rows : plan.rows,
                             plan.keys, strides, shares_rows ? operand.shared_rows : plan.tile_rows,
                             plan.tile_keys);
@@ -234,7 +237,8 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// Room for one tile. If several row tiles use the same tiles: for as many as fit L2.
+// Room for one tile, or for as many tiles as fit L2 if several row tiles or heads use the same
+// tiles.
 tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
                            std::int64_t tile_floats, worker_layout& layout) {
     const bool is_used_again = plan.row_tiles() > 1 || operand.shared_by > 1;
@@ -250,7 +254,8 @@ tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
-    // One tile of keys, or all of them.
+    // A panel's scores of one key tile. If scores are retained, the scores of all panels and key
+    // tiles.
     const std::int64_t retained_tiles =
         plan.retains_scores() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());
@@ -303,7 +308,7 @@ head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::in
     return result;
 }
 
-// Statistics have no columns, and sinks no rows.
+// Statistics have no columns; sinks have no rows and no columns.
 head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
                                   std::int64_t rows) {
     if (operand.type == data_type::undef) return {};

@@ -25,7 +25,8 @@ struct head_operand {
     std::int64_t shared_by = 1;    // heads of query per head of this operand
     std::int64_t column_count = 0; // 0: the operand is absent
     std::int64_t shared_rows = 0;  // rows of a mask that folded heads share; else 0
-    // Keys or values in pages: rows of a page, and bytes from page to page; 0: none.
+    // For keys or values in pages: the rows of a page, and the bytes from page to page. 0 without
+    // pages.
     std::int64_t page_keys = 0, page_bytes = 0;
 
     std::int64_t shared_row(std::int64_t row) const {
@@ -36,20 +37,20 @@ struct head_operand {
 // A copy of a tile of keys or values in the layout of the products.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
-    std::int64_t gathered = 0;         // number among the tiles of all sequences, if it is gathered
+    std::int64_t gathered = 0;         // number among the tiles of all sequences, if gathered
     std::int64_t keys = 0;
     strided_matrix rows;
 };
 
-// Copies that a worker keeps, because the row tiles of a head use the same keys and values. Offsets
-// and sizes in floats.
+// Copies that a worker caches, because the row tiles of a head use the same keys and values.
+// Offsets are in floats.
 struct tile_copies {
     std::int64_t slots = 0, tile_floats = 0;
     std::int64_t first = 0;   // tile_floats for each slot
     std::int64_t records = 0; // a tile_copy for each slot
 };
 
-// The parts of a worker's scratch: offsets in floats. Each part begins on a cache line.
+// Offsets, in floats, of the parts of a worker's scratch. Each part begins on a cache line.
 struct worker_layout {
     std::int64_t queries = 0, state = 0, scores = 0, factor = 0, values = 0, bias = 0, slopes = 0,
                  conds = 0, sums = 0, tiles = 0, work = 0, spans = 0, summaries = 0,
@@ -58,14 +59,14 @@ struct worker_layout {
     tile_copies key_copies, value_copies;
 };
 
-// Parameters of one execution; by default those of the description.
+// Parameters of one execution. tile_plan::numbers has the description's parameters.
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    // Gradients as operators compute them from the statistics: also those of the fill, and from
-    // statistics of any size.
+    // Whether gradients follow separate operators: scores that are the fill have gradients, too,
+    // and statistics of any size are used.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -74,9 +75,9 @@ struct attention_numbers {
 struct tile_plan {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
-    const attention_kernels* products = nullptr; // of the chosen panel
-    // Extents of dst before {rows, columns}, and their product. Heads with few queries that share
-    // keys and values are folded into rows of one head.
+    const attention_kernels* products = nullptr; // the kernels for the chosen panel
+    // Extents of dst before {rows, columns}; `heads` is their product. Heads with few queries that
+    // share keys and values are folded into rows of one head.
     dims outer;
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
     head_operand query, key, value, cond, bias, sinks, dst, statistics;
@@ -84,22 +85,24 @@ struct tile_plan {
     // r % query_rows of folded head r / query_rows. Sinks have a row for each folded head.
     std::int64_t folded_heads = 1, query_rows = 0;
     attention_numbers numbers;
-    // A tile is tile_rows queries x tile_keys keys. tile_rows is a multiple of panel; the last tile
-    // may have fewer.
+    // A tile is tile_rows queries x tile_keys keys. The last tile may be smaller. tile_rows is a
+    // multiple of panel.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_transposed = false; // consecutive keys are adjacent, not the elements of a key
-    bool converts_key = false, converts_value = false; // copied as dense f32, a tile at a time
+    // Whether f32 products need copies of keys and values, as dense f32, a tile at a time.
+    bool converts_key = false, converts_value = false;
     std::int64_t cache_pages = 0;
-    bool gathers = false; // tiles of keys and values are copied, because a page may end within one
-    // Products of bf16 pairs: of keys and queries (then unscaled), and of values and weights.
+    bool gathers = false; // tiles of keys and values are copied, because a page may end in a tile
+    // Whether keys are multiplied as bf16 pairs by unscaled queries, and values by weights.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
-    // Norms of queries and keys may bound the scores, so that tiles with a low bias are skipped.
+    // Whether norms of queries and keys may bound the scores, so that tiles with a low bias are
+    // skipped.
     bool can_bound_scores = false;
     mask_layout mask, bias_mask; // of cond and bias
     worker_layout worker;
     mutable scratch_pool<scratch_memory> scratch;
-    // Tiles of scores computed by all executions so far.
+    // The number of score tiles that all executions have computed so far.
     mutable std::atomic<std::int64_t> computed_tiles = 0;
 
     std::int64_t row_tiles() const { return (rows + tile_rows - 1) / tile_rows; }
@@ -119,30 +122,30 @@ struct tile_plan {
     bool copies_key() const { return gathers || repacks_key(); }
     bool copies_value() const { return gathers || repacks_value(); }
     bool copies_value_as_floats() const { return converts_value && !weights_in_pairs; }
-    // AMX: threads must set up tiles, and the system may refuse them.
+    // Whether products use AMX. Threads must then set up tiles, which the system may refuse.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
-    // Scores of all keys are computed before the first weight.
+    // Whether the scores of all keys are computed before the first weight.
     bool retains_scores() const { return desc.order != attention_order::tiles; }
     // Floats of a panel_state for all rows of a tile.
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
-// Restrictions of a plan that serves gradients.
+// Restrictions of a plan that serves gradients or computes in order `fixed`.
 struct plan_limits {
     bool folds_heads = true, has_narrow_panels = true, has_pairs = true;
 };
 
-// With these kernels, which may use AMX tiles. Throws as compile(attention_desc) documents.
+// A plan with these kernels, which may use AMX tiles. Throws as compile(attention_desc) documents.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
                                                 const kernel_table& kernels,
                                                 const plan_limits& limits = {});
-// With the kernels of `target`, without AMX tiles if the system refuses them.
+// A plan with the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
 
 // An operand {outer..., rows, columns} with known strides, as matrices.
 head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
                           std::int64_t columns);
-// The same for an operand that lacks this many of the last dimensions.
+// Does the same for an operand without its last `dimensions` dimensions.
 head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
                                   std::int64_t rows);
 
@@ -155,10 +158,10 @@ std::int64_t add_part(Layout& layout, std::int64_t floats) {
     return offset;
 }
 
-// Scale, then soft cap, each if it has an effect.
+// The steps of the scale, then of the soft cap, each only if it has an effect.
 score_steps steps_of(float scale, float soft_cap);
 
-// The first element of an f32, bf16 or f16 operand.
+// The first element of an f32, bf16 or f16 operand, as f32.
 float number_at(const tile_plan& plan, data_type type, const void* address);
 
 // Bytes from the operand's element {0, ..., 0} to the matrix of the head at `position`.

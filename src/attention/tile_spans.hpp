@@ -13,7 +13,7 @@ struct query_rows {
 // Bit i is set if the spans hold key first_key + i, for i < keys <= 64.
 std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
 
-// The keys that the queries of one row tile keep by the rules.
+// The keys that the rules do not mask, for the queries of one row tile.
 class tile_spans {
 public:
     // `rules` may be null. Spans are stored in `scratch`, which has room for plan.worker.floats.
@@ -22,18 +22,19 @@ public:
     // Finds the spans of `rows` of the head at `position`.
     void find(const query_rows& rows, const shape_position& position);
 
-    // Whether any row keeps fewer than all keys. The functions below require it.
+    // Whether the rules mask a key in any row. state() and hull() may be called only if true.
     bool masks() const { return whole_ != nullptr; }
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
-    // No row keeps a key outside this.
+    // Every row masks the keys outside this span.
     key_span hull() const { return whole_->hull(); }
-    // No query of the panel keeps a key outside this.
+    // Every query of the panel masks the keys outside this span.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
-    // The position of a row, counted from the tile's first. Requires rules.
+    // The position of a row. `row` counts from the tile's first row. Requires rules.
     std::int64_t position(std::int64_t row) const { return spans_[row].position; }
-    // Calls visit(first, last, kept) for each document, with its queries [first, last) of the
-    // panel. Bit i of `kept` is set if one of them keeps key first_key + i.
+    // Calls visit(first, last, kept) for each document, with the document's queries [first, last)
+    // of the panel. Bit i of `kept` is set if key first_key + i is unmasked for one of these
+    // queries.
     template <typename Visit>
     void for_each_document(const query_rows& queries, std::int64_t first_key, std::int64_t keys,
                            Visit visit) const {
@@ -46,7 +47,7 @@ public:
             visit(first, last, kept);
         }
     }
-    // Gives `scores`, whose keys begin at `first_key`, the spans of each query of the panel.
+    // Sets the spans of each query of the panel in `scores`, whose keys begin at `first_key`.
     void write_spans(panel_scores& scores, std::int64_t panel, std::int64_t first_key) const;
 
 private:
@@ -63,7 +64,7 @@ private:
     spans_summary* summaries_; // of each panel, then of all rows
     std::int32_t* panel_spans_;
     std::int64_t rows_ = 0;
-    const spans_summary* whole_ = nullptr; // of all rows; null if they keep all keys
+    const spans_summary* whole_ = nullptr; // of all rows; null if the rules mask no key
 };
 
 } // namespace maskwise

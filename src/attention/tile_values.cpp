@@ -30,7 +30,7 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
 }
 
 // A masked key has weight 0, but its value may be NaN, so the value must not be multiplied. If a
-// run cuts a pair of keys, the other key's half is set to 0 temporarily.
+// run cuts a pair of keys, the other key's half is temporarily 0.
 void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
                             const strided_matrix& value, const key_span& run,
                             const value_sums& sums) const {
@@ -79,9 +79,9 @@ void tile_operands::add_values(const panel_rows& panel, const key_tile& keys,
         add_documents(panel, keys, weights, value, sums);
 }
 
-// Products cover all queries up to the document's last; only the document's queries are added. The
-// sums equal those over all keys of the tile to the bit, because `factor` is applied after the last
-// run.
+// Multiplies for all queries up to the document's last query, but adds only the sums of the
+// document's queries. The result is the same, to the bit, as a product over all keys of the tile,
+// because `factor` is applied after the last run.
 void tile_operands::add_documents(const panel_rows& panel, const key_tile& keys,
                                   const panel_scores& weights, const strided_matrix& value,
                                   const value_sums& sums) const {

@@ -78,7 +78,7 @@ panel_state tile_worker::same_values() const {
     return {values + plan_.columns, values + plan_.columns + plan_.panel, values};
 }
 
-// A sink is a score whose value is 0. With 0 columns, only maxima and sums are merged.
+// A sink is a score whose value row is zeros. With 0 columns, only maxima and sums are merged.
 void tile_worker::merge_sinks(float* state, std::int64_t columns) {
     const panel_state sinks = same_values();
     std::fill_n(sinks.values, columns, 0.0F);
@@ -113,8 +113,8 @@ void tile_worker::merge(const tile_range& range, float* state, float* other) {
     });
 }
 
-// If a bias is added to the fill, every masked score is different. A tile with a weight is then
-// computed like a mixed one.
+// If a bias is added to the fill, masked scores differ. A masked tile with a weight is then
+// computed like a mixed tile.
 void tile_worker::add_rest(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0 || operands_.rows().has_slopes;
@@ -138,8 +138,9 @@ void tile_worker::write(float* state, bool is_normalized) {
     });
 }
 
-// A row without a score above -infinity is 0 / 0, unless inf_as_zero. A NaN sum makes the row NaN
-// even if no tile was computed, for example for a NaN sink under a mask.
+// A row without a score above -infinity is NaN, or 0 with inf_as_zero or without keys. A NaN sum
+// makes the row NaN, or 0 with nan_as_zero. The sum may be NaN even if no tile was computed,
+// because of a NaN sink.
 void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
                               bool is_normalized) {
     float* const factor = operands_.part(plan_.worker.factor);

@@ -4,26 +4,26 @@
 
 namespace maskwise {
 
-// Computes row tiles, one at a time. The caller may pass the memory of the running state, so that
+// Computes row tiles, one at a time. The caller passes the memory of the running state, so that
 // several workers can share the keys of one row tile.
 class tile_worker {
 public:
-    // As for tile_operands.
+    // `scratch` has room for plan.worker.floats.
     tile_worker(const tile_plan& plan, const attention_operands& addresses,
                 const attention_numbers& numbers, const tile_maps& maps, float* scratch)
         : plan_(plan), addresses_(addresses), numbers_(numbers), kernels_(*plan.products),
           operands_(plan, addresses, numbers, maps, scratch) {}
 
     float* worker_state() const { return operands_.part(plan_.worker.state); }
-    // The key tiles that `run` computes.
+    // The number of key tiles that `run` computes.
     std::int64_t count_computed(const tile_range& range);
-    // Starts a new state from the tiles that are certainly computed.
+    // Starts a new state and adds the tiles whose action is `compute`.
     void run(const tile_range& range, float* state);
     // Merges `other`, a state over disjoint keys of the row tile, into `state`.
     void merge(const tile_range& range, float* state, float* other);
     // Adds sinks and the deferred and filled tiles that have a weight.
     void add_rest(const tile_range& range, float* state);
-    // The same, and writes dst and statistics.
+    // Runs add_rest, then writes dst and statistics.
     void finish(const tile_range& range, float* state);
     // Runs the whole row tile in the order of separate operators.
     void run_by_operators(const tile_range& range);

@@ -18,7 +18,7 @@ struct cache_level {
     std::int64_t sharing_threads = 1;
 };
 
-// The layout is the same in Intel's leaf 4 and AMD's leaf 0x8000001D.
+// Intel's leaf 4 and AMD's leaf 0x8000001D have the same layout.
 cache_level decode(const cpu_reader::registers& r) {
     const std::uint32_t type = r.eax & 0x1f;
     if (type == 0) return {};
@@ -57,8 +57,8 @@ cache_facts read_caches(const cpu_reader& cpu) {
     facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
     facts.l1_ways = std::clamp<std::int64_t>(facts.l1_ways, 4, 16);
     facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
-    // At least L2, at most 4 MB: no CPU on sale has more last-level cache per core. A virtual
-    // machine with a few cores may report the cache of the whole socket.
+    // Clamped to [L2, 4 MiB], because a virtual machine with a few cores may report the cache of
+    // the whole socket.
     facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
     return facts;
 }
@@ -71,9 +71,8 @@ const cache_facts& native_caches() {
 std::int64_t stream_threshold_bytes() {
     return at_first_use<[]() -> std::int64_t {
         const auto text = read_environment("MASKWISE_STREAM_BYTES");
-        // Six shares, measured on two cores of Zen 5 with a fill, a copy, a masked fill and a
-        // Select of three operands: plain stores are faster up to about 20 MB moved, streaming
-        // stores from about 28 MB.
+        // Six shares of the last-level cache. On two cores of Zen 5, plain stores are faster up to
+        // about 20 MB moved, and streaming stores from about 28 MB.
         if (!text) return native_caches().last_level_bytes * 6;
         const auto bytes = parse_number(*text);
         if (!bytes || *bytes < 0)

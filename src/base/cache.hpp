@@ -6,24 +6,24 @@
 
 namespace maskwise {
 
-// Data cache sizes that one core can count on.
+// Sizes of the data caches that one core can use.
 struct cache_facts {
     std::int64_t l1_bytes;
-    std::int64_t l1_ways; // lines of one set
+    std::int64_t l1_ways; // cache lines per set
     std::int64_t l2_bytes;
     std::int64_t last_level_bytes; // this core's share, clamped to a plausible range
 };
 
-// Reads CPUID leaf 4 or 0x8000001D and clamps: a virtual machine with a few cores reports the
-// last-level cache of the whole socket, in one case ten times the usable share.
+// Reads CPUID leaf 4 or 0x8000001D and clamps the sizes, because a virtual machine with a few cores
+// may report the last-level cache of the whole socket.
 cache_facts read_caches(const cpu_reader& cpu);
 
 // The caches of this machine, read at the first call.
 const cache_facts& native_caches();
 
-// Plans that move at least this many bytes, over all operands, use streaming stores:
-// MASKWISE_STREAM_BYTES, or a multiple of the last-level cache. Decided at the first call. Throws
-// argument_error if the variable is not a number.
+// Plans that move at least this many bytes over all operands use streaming stores. The bound is
+// MASKWISE_STREAM_BYTES if set, else 6 * last_level_bytes, and is read at the first call. Throws
+// argument_error if the variable is negative or not a number.
 std::int64_t stream_threshold_bytes();
 
 } // namespace maskwise

@@ -5,7 +5,7 @@
 
 namespace maskwise {
 
-// For extents and byte strides that a client chose: nullopt if int64 overflows.
+// a * b, or nullopt if int64 overflows. For extents and byte strides that a client chose.
 inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
     if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;

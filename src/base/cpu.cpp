@@ -26,9 +26,9 @@ constexpr std::pair<isa, std::string_view> names[] = {
     {isa::neon_bf16, "neon_bf16"},
 };
 
-// Whether VDPBF16PS beats converting to f32, by vendor. Measured from registers on one thread, in
-// GFLOP/s of f32 multiply-adds and of VDPBF16PS: Zen 5 279 and 521, Xeon with AMX 164 and 80. Intel
-// issues one VDPBF16PS every second cycle. Unmeasured vendors convert.
+// Whether VDPBF16PS is faster than converting to f32, by vendor. Measured on one thread from
+// registers, in GFLOP/s: Zen 5 reaches 279 by f32 multiply-adds and 521 by VDPBF16PS; a Xeon with
+// AMX reaches 164 and 80. On other vendors, bf16 is converted.
 struct bf16_product_gain {
     std::uint32_t vendor; // CPUID 0, ecx: the last letters of the vendor's name
     bool pays;
@@ -38,8 +38,8 @@ constexpr bf16_product_gain bf16_product_gains[] = {
     {0x6C65746E, false}, // GenuineIntel
 };
 
-// Values of ONEDNN_MAX_CPU_ISA that cap x86 below amx. Other values of oneDNN's list set no cap.
-// Source: oneDNN's developer guide, "CPU dispatcher control".
+// The instruction set that each value of ONEDNN_MAX_CPU_ISA allows. Values that are not listed set
+// no cap. Source: oneDNN's developer guide, "CPU dispatcher control".
 constexpr std::pair<std::string_view, isa> onednn_words[] = {
     {"SSE41", isa::sse4},
     {"AVX", isa::sse4},
@@ -68,7 +68,8 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
 
 constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
 
-// Eight tiles of 16 rows of 64 bytes, a system that saves them, and the conversion to bf16 pairs.
+// Requires eight tiles of 16 rows of 64 bytes, bf16 products by AMX and by AVX512_BF16, and a
+// system that saves tiles.
 bool has_bf16_tiles(const cpu_reader& cpu) {
     const auto palette = cpu.cpuid(0x1D, 1);
     return has_bf16_products(cpu) && has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
@@ -76,7 +77,7 @@ bool has_bf16_tiles(const cpu_reader& cpu) {
            (palette.ebx & 0xFFFF) >= 64 && (palette.ecx & 0xFFFF) >= 16;
 }
 
-// The features that the kernels' compiler targets may use (hwy/ops/set_macros-inl.h).
+// Checks the features that Highway's compiler targets use (hwy/ops/set_macros-inl.h).
 [[maybe_unused]] std::vector<isa> supported_x86(const cpu_reader& cpu) {
     std::vector<isa> isas{isa::scalar};
     const auto leaf_1 = cpu.cpuid(1, 0);
@@ -97,7 +98,7 @@ bool has_bf16_tiles(const cpu_reader& cpu) {
     return isas;
 }
 
-// clang 14 assembles bf16 only if all code is compiled for it.
+// clang 14 assembles bf16 instructions only if all code is compiled for them.
 #if defined(__clang__)
 constexpr bool has_bf16_kernels = false;
 #else
@@ -123,7 +124,7 @@ std::string list_names(const std::vector<isa>& supported) {
 }
 
 // neon_bf16 has not run natively yet, so it is used only if MASKWISE_MAX_ISA names it.
-isa highest_unasked(const std::vector<isa>& supported) {
+isa highest_by_default(const std::vector<isa>& supported) {
     return supported.back() == isa::neon_bf16 ? isa::neon : supported.back();
 }
 
@@ -208,7 +209,7 @@ bool has_matrix_products([[maybe_unused]] const cpu_reader& cpu) {
 bool may_use_tiles() {
 #if defined(__x86_64__)
     constexpr long request_permission = 0x1023,
-                   tile_data = 18; // asm/prctl.h, newer than Debian 12's
+                   tile_data = 18; // not in Debian 12's asm/prctl.h
     return at_first_use<[] {
         const bool is_granted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
         if (!is_granted && has_matrix_products(native_cpu()) && verbose_level() != 0)
@@ -227,7 +228,7 @@ bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_m
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa) {
     const isa chosen =
-        max_isa.empty() ? highest_unasked(supported) : parse_max_isa(supported, max_isa);
+        max_isa.empty() ? highest_by_default(supported) : parse_max_isa(supported, max_isa);
     return chosen <= isa::amx ? std::min(chosen, onednn_cap(onednn_max_isa)) : chosen;
 }
 

@@ -34,37 +34,39 @@ public:
 // The CPU of this machine.
 const cpu_reader& native_cpu();
 
-// Every instruction set the CPU and the operating system support, lowest first; never empty.
+// All instruction sets that the CPU and the operating system support, lowest first; never empty.
 std::vector<isa> supported_isas(const cpu_reader& cpu);
 
-// Dot products of bf16 with sums of f32 (AVX512_BF16), which `isa` does not include.
+// Whether the CPU has AVX512_BF16: dot products of bf16 with f32 sums. isa::avx512 does not imply
+// AVX512_BF16.
 bool has_bf16_products(const cpu_reader& cpu);
 
-// Whether the CPU has these products and they are faster than multiply-adds of f32.
+// Whether the CPU's bf16 products are faster than f32 multiply-adds. False without bf16 products.
 bool gains_by_bf16_products(const cpu_reader& cpu);
 
-// Products of matrices in hardware (AMX).
+// Whether the CPU has AMX, matrix products in hardware.
 bool has_matrix_products(const cpu_reader& cpu);
 
-// Whether oneDNN may use them under this value of ONEDNN_MAX_CPU_ISA.
+// Whether oneDNN may use AMX under this value of ONEDNN_MAX_CPU_ISA.
 bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa);
 
-// Whether the system lets this process use AMX's registers. Requests it once; thread-safe. A grant
-// holds for the process and enlarges the signal frames of threads that use AMX, so the first plan
-// that multiplies by tiles requests it. A refusal prints one verbose line.
+// Whether the system permits this process to use AMX's registers. The first call requests the
+// permission for the process. The permission enlarges the signal frames of threads that use AMX, so
+// call this only if a plan multiplies by tiles or MASKWISE_MAX_ISA names AMX. If the CPU has AMX, a
+// refusal prints one verbose line. Thread-safe.
 bool may_use_tiles();
 
-// The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA,
-// `onednn_max_isa` that of ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is chosen only
-// if max_isa names it, because it has not run natively yet. Throws argument_error if max_isa is
-// unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN owns that
-// variable.
+// The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA, and
+// `onednn_max_isa` is the value of ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
+// chosen only if max_isa names it, because it has not run natively yet. Throws argument_error if
+// max_isa is unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN
+// defines that variable.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 
-// The instruction set that plans use in this process: choose_isa on this machine and environment,
-// decided at the first call. AMX may still be refused: see may_use_tiles. Throws argument_error, at
-// each call, as choose_isa does, and if MASKWISE_MAX_ISA names AMX and the system refuses it.
+// The instruction set of plans in this process: choose_isa on this machine and environment, decided
+// at the first call. The system may still refuse AMX: see may_use_tiles. Each call throws
+// argument_error if choose_isa does, or if MASKWISE_MAX_ISA names AMX and the system refuses AMX.
 // Thread-safe.
 isa active_isa();
 

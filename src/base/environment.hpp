@@ -7,14 +7,15 @@
 namespace maskwise {
 
 // The variable's value, or nullopt if unset. The view is valid until the environment changes.
-// Set-user-id programs always get nullopt, because a caller with fewer rights sets their
+// Set-user-id programs always get nullopt, because a user with fewer rights may have set their
 // environment.
 std::optional<std::string_view> read_environment(const char* name) noexcept;
 
-// nullopt unless the text is a decimal int64.
+// The number that the text holds; nullopt unless the whole text is a decimal int64.
 std::optional<std::int64_t> parse_number(std::string_view text) noexcept;
 
-// For a variable that holds a switch or a level. 0 if unset, empty or not a decimal number.
+// The value of a variable that holds a switch or a level. 0 if the variable is unset, empty or not
+// a decimal int64.
 std::int64_t read_environment_number(const char* name) noexcept;
 
 } // namespace maskwise

@@ -1,5 +1,5 @@
 #pragma once
 
-// The public error classes. The C ABI maps the class to a status (src/onednn) and shows the text
-// only on demand.
+// The public error classes. The C ABI (src/onednn) maps the class to a status, and prints the text
+// in verbose lines only.
 #include "maskwise/maskwise.hpp"

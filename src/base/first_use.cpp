@@ -9,7 +9,8 @@ namespace {
 
 std::recursive_mutex mutex; // recursive: creating one value may create another
 
-// A recursive mutex stores its owner's thread id, which differs in the child.
+// A recursive mutex stores its owner's thread id, which differs in the child of a fork. So the
+// child constructs a new mutex instead of unlocking this one.
 [[maybe_unused]] const int watching_forks =
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { std::construct_at(&mutex); });
 

@@ -7,15 +7,18 @@
 
 namespace maskwise {
 
-// Held while a value is created at its first use. A fork waits for it. C++'s guard of a static
-// variable would stay locked in a child that is forked meanwhile.
+// Locks the mutex that is held while a value is created at its first use. A fork waits for the
+// mutex. This replaces the guard of a C++ static variable, which would stay locked in a child that
+// is forked meanwhile.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// The same, but gives up if another thread holds the lock for a second. That thread may wait for
-// the loader, whose lock the caller may hold: constructors run under it.
+// Does the same, but returns an unlocked lock if another thread holds the mutex for a second. The
+// other thread may wait for the loader's lock, which this thread holds if the caller runs in a
+// library's constructor.
 std::unique_lock<std::recursive_mutex> try_to_lock_first_use();
 
-// The slow path of at_first_use. Not inlined: it would give every caller a stack frame.
+// The slow path of at_first_use. Not inlined, because inlining would give every caller a stack
+// frame.
 template <auto make>
 [[gnu::noinline]] auto& create_first(std::atomic<decltype(make())*>& instance) {
     using value = decltype(make());
@@ -27,9 +30,9 @@ template <auto make>
     return *created;
 }
 
-// The value of make(), which is called once per process, at first use. Thread-safe. An exception
-// passes on, and the next call tries again. Never destroyed, because the client's exit handlers may
-// still use it.
+// The value of make(), which is called once per process, at first use. If make() throws, the next
+// call tries again. The value is never destroyed, because the client's exit handlers may use it.
+// Thread-safe.
 template <auto make>
 auto& at_first_use() {
     static constinit std::atomic<decltype(make())*> instance{nullptr};

@@ -4,7 +4,7 @@
 
 namespace maskwise {
 
-// Keys, the columns of scores: [first, last).
+// The keys [first, last). Keys are the columns of scores.
 struct key_span {
     std::int64_t first = 0, last = 0;
 

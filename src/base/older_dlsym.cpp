@@ -1,5 +1,5 @@
-// A separate file, so that the linker takes it only if no other object defines dlsym. The oneDNN
-// plugin defines it.
+// This is a separate file, so that the linker uses this dlsym only if no other object defines
+// dlsym. The oneDNN plugin defines another dlsym.
 
 #include "base/older_libc.hpp"
 

@@ -1,6 +1,7 @@
-// Binds functions of libdl and libpthread to their symbol versions before glibc 2.34, which moved
-// them to libc. Hidden, and linked only if needed. dlopen and dlsym inspect their caller: it is in
-// the same library, so the result is right.
+// Binds functions of libdl and libpthread to the symbol versions from before glibc 2.34, which
+// moved these functions to libc. The definitions are hidden, and linked only if needed. glibc's
+// dlopen and dlsym act for the library that calls them, so each library links its own copy of these
+// functions.
 
 #include "base/older_libc.hpp"
 

@@ -1,6 +1,6 @@
-// Defines the symbols of libstdc++ 3.4.29 and glibc 2.32 that code compiled by GCC 12 needs, in
-// terms of older ones. So the libraries run with glibc 2.28 and GCC 8's libstdc++ (manylinux_2_28).
-// Hidden, and linked only if needed.
+// Defines symbols of newer libstdc++ and glibc that code compiled by GCC 12 needs, in terms of
+// older symbols. So the libraries run with glibc 2.28 and GCC 8's libstdc++ (manylinux_2_28). The
+// definitions are hidden, and linked only if needed.
 #include <cstring>
 #include <ios>
 #include <new>
@@ -10,7 +10,7 @@
 
 extern "C" {
 
-// shared_ptr reads it. 0 makes it count with atomic operations.
+// shared_ptr reads this. With 0, shared_ptr counts by atomic operations.
 MASKWISE_HIDDEN char __libc_single_threaded = 0;
 
 void copy_exception_ptr(void* dst, const void* src);
@@ -18,7 +18,8 @@ __asm__(".symver copy_exception_ptr,_ZNSt15__exception_ptr13exception_ptrC1ERKS0
 void destroy_exception_ptr(void* self);
 __asm__(".symver destroy_exception_ptr,_ZNSt15__exception_ptr13exception_ptrD1Ev@CXXABI_1.3.3");
 
-// std::__exception_ptr::exception_ptr::_M_addref: a copy that is never destroyed.
+// std::__exception_ptr::exception_ptr::_M_addref: adds a reference by a copy that is never
+// destroyed.
 MASKWISE_HIDDEN void
 add_reference(const void* self) __asm__("_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv");
 void add_reference(const void* self) {
@@ -26,7 +27,7 @@ void add_reference(const void* self) {
     copy_exception_ptr(&copy, self);
 }
 
-// std::__exception_ptr::exception_ptr::_M_release, which leaves null.
+// std::__exception_ptr::exception_ptr::_M_release: drops a reference and sets the pointer to null.
 MASKWISE_HIDDEN void
 release(void* self) __asm__("_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv");
 void release(void* self) {
@@ -40,7 +41,7 @@ void throw_bad_length() {
 }
 }
 
-// String streams, which OpenVINO's macros use: the default constructor and str().
+// The default constructor and str() of string streams, which OpenVINO's macros use.
 void construct_stream(void* self, std::ios_base::openmode mode);
 __asm__(".symver _Z16construct_streamPvSt13_Ios_Openmode,"
         "_ZNSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEEC1ESt13_Ios_Openmode@"

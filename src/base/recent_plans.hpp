@@ -9,12 +9,12 @@
 
 namespace maskwise {
 
-// The plans of the last calls of an operator or a function, for callers whose shapes vary, for
-// example while text is generated. Thread-safe.
+// A cache of the plans that an operator or a function used last. Shapes may vary from call to
+// call, for example while text is generated. Thread-safe.
 template <class Key, class Plan, std::size_t most = 4, class Mutex = std::mutex>
 class recent_plans {
 public:
-    // The cached plan, or what make() returns or throws.
+    // Returns the cached plan, or caches and returns make(). Exceptions of make() pass through.
     template <class Make>
     Plan find(const Key& key, const Make& make) {
         if (auto cached = find_cached(key)) return *std::move(cached);
@@ -35,7 +35,7 @@ private:
     }
 
     Mutex mutex_;
-    std::list<std::pair<Key, Plan>> plans_; // the last used first
+    std::list<std::pair<Key, Plan>> plans_; // most recently used first
 };
 
 } // namespace maskwise

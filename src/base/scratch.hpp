@@ -22,15 +22,15 @@ inline std::byte* first_aligned(std::byte* memory) {
     return memory + (scratch_alignment - start % scratch_alignment) % scratch_alignment;
 }
 
-// The memory of one execution. It grows to the largest request.
+// The memory of one execution, which grows to the largest request.
 class scratch_memory {
 public:
-    // The first aligned address of `bytes` bytes, which include scratch_alignment for aligning.
+    // Returns the first aligned address. `bytes` includes scratch_alignment bytes for aligning.
     // Earlier contents are lost. Throws bad_alloc.
     std::byte* reserve(std::size_t bytes) {
         if (size_ < bytes) {
             size_ = 0;
-            bytes_ = nullptr; // free first, so that both never exist at once
+            bytes_ = nullptr; // free first, so that old and new memory never coexist
             bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
             size_ = bytes;
         }
@@ -42,8 +42,8 @@ private:
     std::size_t size_ = 0;
 };
 
-// Caches the scratch of finished executions for later ones, at most `most` of them. Thread-safe and
-// lock-free.
+// Caches the scratch of up to `most` finished executions for later executions. `most` is at most
+// most_cached. Thread-safe and lock-free.
 template <typename Scratch>
 class scratch_pool {
 public:
@@ -55,7 +55,7 @@ public:
         }
     }
 
-    // Null if none is cached.
+    // Null if no scratch is cached.
     std::unique_ptr<Scratch> take() {
         for (std::size_t i = 0; i < most_; ++i)
             if (Scratch* const cached = cached_[i].exchange(nullptr))
@@ -76,8 +76,8 @@ private:
     std::array<std::atomic<Scratch*>, most_cached> cached_ = {};
 };
 
-// Calls work(first aligned address) with memory of the pool, or new memory. If `work` throws, the
-// memory does not return to the pool.
+// Calls work(first aligned address) with memory from the pool, or else with new memory. If `work`
+// throws, the memory is freed and does not return to the pool.
 template <class Work>
 void with_scratch(scratch_pool<scratch_memory>& pool, std::int64_t bytes, const Work& work) {
     auto memory = pool.take();

@@ -6,14 +6,14 @@
 
 namespace maskwise {
 
-// MASKWISE_VERBOSE, at most 2; 0 if unset. Read once.
+// MASKWISE_VERBOSE, clamped to [0, 2]; 0 if unset or not a number. Read once.
 int verbose_level();
 
-// Writes "maskwise,<text>\n" to standard error in one call, so that lines of several threads do not
-// mix. Standard error, because standard output may be the client's data.
+// Writes the line "maskwise,<text>" in one call, so that lines of several threads do not mix.
+// Writes to standard error, because standard output may be the client's data.
 void print_verbose(std::string_view text);
 
-// Runs a plan. At verbose level 2, prints it with its time.
+// Runs a plan. At verbose level 2, also prints the plan and its time.
 template <class Plan, class Run>
 void run_measured(const Plan& plan, const Run& run) {
     if (verbose_level() < 2) return run();

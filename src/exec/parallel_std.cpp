@@ -8,7 +8,7 @@
 namespace maskwise {
 
 int available_threads() {
-    // At least two, so that ThreadSanitizer has something to watch on a machine with one core.
+    // At least two threads, so that ThreadSanitizer can find races on a machine with one core.
     return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2U, 8U));
 }
 

@@ -12,8 +12,8 @@
 namespace maskwise {
 namespace {
 
-// oneTBB's threads do not survive a fork, and nothing would start new ones. So a child that is
-// forked after oneTBB was used runs on the calling thread.
+// oneTBB's threads do not survive a fork, and oneTBB would not start new ones. So a child that is
+// forked after oneTBB was used runs plans on the calling thread.
 std::atomic<bool> is_tbb_used = false;
 bool is_without_threads = false;
 
@@ -28,7 +28,7 @@ bool is_tbb_used_by_this_thread() {
     },
     nullptr, [] { is_without_threads = is_tbb_used; });
 
-// Whether oneTBB may run work; marks it as used. False if only the calling thread is available.
+// Whether oneTBB may run work. If so, marks oneTBB as used.
 bool can_use_tbb() {
     if (is_without_threads || !has_tbb(tbb_search::open_too)) return false;
     if (!is_tbb_used.load(std::memory_order_relaxed)) is_tbb_used = true;
@@ -54,8 +54,8 @@ void parallel_run(std::int64_t chunks, chunk_fn body, const void* context) {
     const auto run = [=](const tbb::blocked_range<std::int64_t>& part) {
         for (std::int64_t chunk = part.begin(); chunk < part.end(); ++chunk) body(context, chunk);
     };
-    // While this thread waits for the others, it must not start another of the caller's tasks: the
-    // caller may hold a lock that the task needs.
+    // While this thread waits for other threads, it must not start another task of the caller,
+    // because the caller may hold a lock that the task needs.
     tbb::this_task_arena::isolate([&] {
         // In the caller's group, chunks would be skipped if that group is cancelled.
         tbb::task_group_context group(tbb::task_group_context::isolated);

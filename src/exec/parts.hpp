@@ -9,20 +9,21 @@
 
 namespace maskwise {
 
-// Below these, waking another thread costs more than it saves: bytes that a Select moves, elements
-// of rows, multiplications of attention.
+// Work below these bounds runs on one thread, because waking another thread costs more than it
+// saves. The bounds count, in this order, bytes that a Select moves, elements of rows, and
+// multiplications of attention.
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
 inline constexpr std::int64_t parallel_from_products = 1 << 19;
-// The same for a host's loop, whose threads mostly spin: multiplications of attention, or of an
-// attention operator of ONNX Runtime; bytes that are copied.
+// Bounds for a host's loop, whose threads mostly spin. The bounds count, in this order,
+// multiplications of attention, multiplications of an attention operator of ONNX Runtime, and bytes
+// that are copied.
 inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
 inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
 inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
-// A short string takes some nanoseconds, a long one an allocation. Waking a thread costs as much as
-// about a thousand short strings.
+// Copying this many strings takes longer than waking a thread.
 inline constexpr std::int64_t strings_per_part = 2048;
-// More parts than threads, so that one delayed thread does not delay all.
+// There are more parts than threads, so that one delayed thread does not delay all parts.
 inline constexpr std::int64_t parts_per_thread = 4;
 
 // Throws argument_error for a loop without threads or without a function.
@@ -42,7 +43,7 @@ inline parallel_loop calling_thread() {
 // In all functions below, the threads are the loop's, or oneTBB's if `loop` is null.
 
 // The number of parts into which the tiles or rows of a plan are split for this execution. A
-// process that only runs small plans never uses threads.
+// process that only runs small plans never starts threads.
 inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, std::int64_t tiles,
                                  const parallel_loop* loop = nullptr) {
     if (work < parallel_from || tiles < 2) return 1;
@@ -50,8 +51,8 @@ inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, 
     return threads < 2 ? 1 : std::min(tiles, threads * parts_per_thread);
 }
 
-// Calls work(part) for each part and returns when all are done. `work` must not throw. Exceptions
-// of the loop pass through.
+// Calls work(part) for each part and returns when all calls are done. `work` must not throw.
+// Exceptions of the loop pass through.
 template <class Work>
 void run_in_parts(std::int64_t parts, const Work& work, const parallel_loop* loop = nullptr) {
     if (parts == 1) return work(0);

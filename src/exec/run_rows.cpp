@@ -20,15 +20,16 @@ constexpr std::int64_t whole_lines(std::int64_t columns) {
     return (columns + columns_of_line - 1) / columns_of_line * columns_of_line;
 }
 
-// Columns of a row with one source. Before a causal boundary, the source is the scores. After it,
-// the source is the masked value, which later steps may still change.
+// Adjacent columns of a row with one source. Columns up to a causal boundary are read from the
+// scores. Columns after the boundary begin as the masked value, to which the actions from
+// first_action on apply.
 struct source_span : key_span {
     const std::byte* scores = nullptr; // null: every column is `value`
     float value = 0;
     std::size_t first_action = 0;
 };
 
-// Distance in bytes from the memory that an action reads for one row to that for the next row.
+// Distances in bytes from one row to the next, in the memory of an action's side and cond.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
@@ -61,7 +62,7 @@ private:
         return range.scores == nullptr && range.first_action == action_count_;
     }
     row_encoding encoding(float factor) const {
-        return {plan_.result.type, factor * plan_.scale, plan_.zero_point, streams_};
+        return {plan_.result.type, factor * plan_.inverse_scale, plan_.zero_point, streams_};
     }
     const std::byte* address(const void* base, const row_operand& operand) const {
         return static_cast<const std::byte*>(base) + offset_of(position_, operand.strides_bytes);
@@ -70,7 +71,7 @@ private:
         return position_.rank() == 0 ? 0 : position_[position_.rank() - 1];
     }
 
-    // Converts the frequent types here: a kernel call per row would cost more than a short row.
+    // Converts f32 and bf16 here, because a kernel call per row would cost more than a short row.
     float element_at(const std::byte* address, elem_type type) const {
         if (type == elem_type::f16) {
             float value[row_block_elems];
@@ -97,8 +98,8 @@ private:
         moves_[action_count_++] = move;
     }
 
-    // An operand of one element per row becomes a value. If it changes, the next row needs a new
-    // binding.
+    // An operand with one element per row becomes a value. If the value changes from row to row,
+    // each row is bound again.
     row_side side_of(std::size_t number, std::int64_t& move) {
         const row_operand& operand = plan_.operands[number];
         row_side side{operand.type, address(pointers_.operands[number], operand)};
@@ -132,8 +133,8 @@ private:
         const std::byte* bytes = address(pointers_.operands[*step.cond], cond);
         if (cond.is_scalar) {
             may_move_ = may_move_ && move_of(*step.cond) == 0;
-            const bool is_kept = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
-            if (!is_kept) bind_step(row_combine{row_operator::replace, step.side});
+            const bool is_row = (*bytes != std::byte{0}) == (step.op == row_operator::select_kept);
+            if (!is_row) bind_step(row_combine{row_operator::replace, step.side});
             return;
         }
         row_move move{0, move_of(*step.cond)};
@@ -150,7 +151,7 @@ private:
         set_boundary();
     }
 
-    // Keeps columns up to the row's number plus the offset.
+    // Columns up to the row's number plus causal_offset are unmasked.
     void set_boundary() {
         ranges_[0].last = ranges_[1].first = std::clamp<std::int64_t>(
             number_in_matrix() + pointers_.causal_offset + 1, 0, plan_.columns);
@@ -212,7 +213,7 @@ private:
         plan_.kernels->fill(value, encoding(1.0F), result_ + first * width, plan_.columns - first);
     }
 
-    // visit(first column, count, maximum) with each piece in the buffer.
+    // Computes each piece into the buffer and calls visit(first column, count, maximum).
     template <typename Visit>
     void for_each_piece(Visit visit) {
         for (std::size_t i = 0; i < range_count_; ++i)
@@ -223,7 +224,7 @@ private:
             }
     }
 
-    // Without a SoftMax: one pass, without the buffer.
+    // A row without a SoftMax needs one pass and no buffer.
     void write_row() {
         for (std::size_t i = 0; i < range_count_; ++i) {
             const source_span& range = ranges_[i];
@@ -232,7 +233,7 @@ private:
         }
     }
 
-    // exp(value - shift) by the row kernel, because the plugin does not link libm.
+    // Computes exp(value - shift) by the row kernel, because the plugin does not link libm.
     float exponential(float value, float shift) const {
         float lanes[row_block_elems] = {value};
         return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
@@ -251,25 +252,27 @@ private:
         finish_statistics(0.0F, 1.0F);
     }
 
-    // The maximum ignores NaN, so the sum decides: it is 0 only if every value is -inf. The first
-    // `count` columns become their exponentials; a row with a NaN becomes all NaN.
+    // Whether the buffer's first `count` values, whose maximum is -infinity, are all -infinity. The
+    // maximum ignores NaN; the sum of exponentials does not. The values become their exponentials,
+    // so a row with a NaN becomes all NaN.
     bool is_minus_infinity(std::int64_t count) {
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }
 
-    // Rows to prefetch while exponentials are computed and stored, because memory is idle then.
+    // The row to prefetch while exponentials are computed and stored, because memory is idle then.
+    // Null if no row is prefetched.
     const std::byte* scores_ahead() const {
         const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
         if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
         if (plan_.scores.type != elem_type::f32) return nullptr;                        // ahead
-        // 16 KB were twice as fast as one row of 4 KB, and L1 holds them.
+        // 16 KiB fit L1, and are faster than a distance of one short row.
         constexpr std::int64_t ahead_bytes = 16 << 10;
         const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
         const int last = plan_.outer.rank() - 1; // ahead
         return ranges_[0].scores + rows * plan_.scores.strides_bytes[last];
     }
 
-    // All masked columns have one value, so one exponential is computed for all.
+    // If no action changes the masked value, one exponential serves all masked columns.
     void held_soft_max() {
         const source_span &computed = ranges_[0], &masked = ranges_[1];
         const bool has_constant = range_count_ == 2 && is_constant(masked) && !masked.is_empty();
@@ -328,7 +331,8 @@ private:
     shape_position position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
-    // Steps from a row to the next. Only valid while may_move_: no value was read for a single row.
+    // Distances from a row to the next. Valid only if may_move_, that is, if no value changes from
+    // row to row.
     std::array<row_move, max_row_actions> moves_;
     bool may_move_ = false;
     std::size_t action_count_ = 0;

@@ -4,13 +4,13 @@
 
 namespace maskwise {
 
-// dst = cond ? src_0 : src_1, with the layouts of the plan's descriptors. A pointer is the address
-// of element {0, ..., 0}, and may be null if the tensor is empty. dst may be the buffer of src_0 or
-// src_1 if their descriptors are equal; any other overlap is undefined. Returns when dst is
-// written. Runs in the caller's task arena, or on the threads of the loop. Neither allocates nor
-// locks, and only the loop's exceptions pass through. Strings are copied by assignment: an
-// exception is rethrown after every thread has stopped, and each element of dst then has its old or
-// its new value. Thread-safe.
+// Computes dst = cond ? src_0 : src_1 in the layouts of the plan's descriptions. A pointer is the
+// address of element {0, ..., 0}, and may be null if the tensor is empty. dst may be the buffer of
+// src_0 or src_1 if their descriptions are equal; any other overlap is undefined. Returns when dst
+// is written. Runs in the caller's task arena, or on the threads of the loop. Takes no lock, and
+// allocates only to copy strings. Exceptions of the loop pass through. Thread-safe. Strings are
+// copied by assignment. If an assignment throws, the exception is rethrown after every thread has
+// stopped, and each element of dst has its old or its new value.
 void run_select(const select_plan& plan, const void* cond, const void* src_0, const void* src_1,
                 void* dst, const parallel_loop* loop = nullptr);
 

@@ -10,8 +10,8 @@ namespace maskwise {
 namespace {
 
 void select_string(const per_operand<std::byte*>& element) {
-    const bool taken = *element[op_cond] != std::byte{0};
-    const auto* src = reinterpret_cast<const std::string*>(element[taken ? op_src_0 : op_src_1]);
+    const bool is_true = *element[op_cond] != std::byte{0};
+    const auto* src = reinterpret_cast<const std::string*>(element[is_true ? op_src_0 : op_src_1]);
     *reinterpret_cast<std::string*>(element[op_dst]) = *src;
 }
 

@@ -53,16 +53,16 @@ public:
 
     std::byte* buffer(std::size_t operand) const { return scratch_ + plan_.buffer_offset[operand]; }
 
-    // The operand's part of the tile: in place, or packed into a buffer.
+    // Returns the operand's part of the tile: in place, or packed into a buffer.
     std::byte* read(std::size_t operand, const operand_access& access, std::byte* src,
                     const lines_ahead& next) {
-        packed& have = packed_[operand];
-        const bool is_there = have.src == src && have.access == &access;
-        if (access.kind == access_kind::direct || is_there) {
+        packed& buffered = packed_[operand];
+        const bool is_buffered = buffered.src == src && buffered.access == &access;
+        if (access.kind == access_kind::direct || is_buffered) {
             pending_[operand] = next;
-            return is_there ? buffer(operand) : src;
+            return is_buffered ? buffer(operand) : src;
         }
-        have = {src, &access};
+        buffered = {src, &access};
         if (access.kind == access_kind::repeat)
             std::memcpy(buffer(operand), src, static_cast<std::size_t>(access.pattern_bytes));
         else
@@ -71,7 +71,7 @@ public:
         return buffer(operand);
     }
 
-    // A readable address for an operand whose elements the kernel does not select.
+    // Returns a readable address for an operand whose elements the kernel does not select.
     std::byte* unread(std::size_t operand, const operand_access& access, std::byte* src) const {
         return access.kind == access_kind::direct ? src : buffer(operand);
     }
@@ -80,7 +80,7 @@ public:
         access.pack(describe(op_dst, access, dst, next));
     }
 
-    // Lines of the next tile that packing has not prefetched.
+    // Returns the lines of the next tile that packing has not prefetched.
     per_operand<lines_ahead> take_pending() { return std::exchange(pending_, {}); }
 
 private:
@@ -91,7 +91,7 @@ private:
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const lines_ahead& next) const {
-        // An end of 0 allows no windows, even if the operand runs backwards.
+        // An end of 0 allows no windows. The comparison alone would, if strides are negative.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided, buffer(operand), access.layout, windows, next};
@@ -104,8 +104,8 @@ private:
     per_operand<lines_ahead> pending_{};
 };
 
-// Whether all cond bytes of the tile are equal: then one side need not be packed. Different nonzero
-// bytes count as mixed, which only costs the packing.
+// Whether all cond bytes of the tile are equal, so that only one source is packed. Different
+// nonzero bytes count as mixed. The result is the same, but both sources are packed.
 bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     const operand_access& access = shape.access[op_cond];
     const bool moves = access.columns == column_class::unit;
@@ -119,7 +119,8 @@ bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     return true;
 }
 
-// Prefetches lines between the tile's rows. All at once, they would delay the tile's loads.
+// Runs the tile in slices of rows, and prefetches some lines of the next tile before each slice.
+// Prefetching all lines at once would delay the tile's loads.
 void run_and_prefetch(select_fn kernel, select_tile tile, const per_operand<lines_ahead>& next) {
     constexpr std::int64_t most_slices = 16;
     constexpr std::size_t few_lines = 32;
@@ -154,22 +155,23 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
     plan.pick(tile, shape.pick_offsets.data());
 }
 
-// Lines of the next tile to prefetch. While this tile is packed, memory would be idle, and the
-// pieces of a scattered operand are too short for the hardware's prefetchers.
+// The lines of the next tile to prefetch while this tile is packed. Without the prefetch, memory
+// would be idle during packing: the pieces of a strided operand are too short for the hardware's
+// prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.pointers[o] - place.pointers[o];
-    // The next tile has mostly the same lines.
+    // The next tile has mostly the same lines as this one.
     if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // ahead
     return {next.pointers[o], next.shape->access[o].lines};
 }
 
 // Reads both sources, or one if cond is uniform.
-void read_sources(const tile_place& place, const tile_place& next, bool decided, packer& pack,
+void read_sources(const tile_place& place, const tile_place& next, bool uniform, packer& pack,
                   per_operand<std::byte*>& pointers) {
     const operand other = *pointers[op_cond] == std::byte{0} ? op_src_0 : op_src_1;
     for (const std::size_t o : {op_src_0, op_src_1}) {
         const operand_access& access = place.shape->access[o];
-        if (decided && o == other) {
+        if (uniform && o == other) {
             prefetch(ahead_of(o, place, next));
             pointers[o] = pack.unread(o, access, pointers[o]);
         } else {
@@ -186,12 +188,12 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
     pointers[op_cond] =
         pack.read(op_cond, access[op_cond], pointers[op_cond], ahead_of(op_cond, place, next));
     if (scatters) pointers[op_dst] = pack.buffer(op_dst);
-    const bool decided = is_uniform(*place.shape, pointers[op_cond]);
-    if (!decided && plan.pick != nullptr) {
+    const bool uniform = is_uniform(*place.shape, pointers[op_cond]);
+    if (!uniform && plan.pick != nullptr) {
         for (const lines_ahead& lines : pack.take_pending()) prefetch(lines);
         pick_tile(plan, *place.shape, pointers);
     } else {
-        read_sources(place, next, decided, pack, pointers);
+        read_sources(place, next, uniform, pack, pointers);
         run_and_prefetch(kernel, make_tile(*place.shape, pointers), pack.take_pending());
     }
     if (scatters) pack.write(access[op_dst], place.pointers[op_dst], ahead_of(op_dst, place, next));
@@ -200,7 +202,7 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
 void run_packed_tiles(const select_plan& plan, select_fn kernel,
                       const per_operand<std::byte*>& begin, tile_cursor& cursor,
                       std::int64_t count) {
-    // Only this plan's bytes, because callers' threads may have small stacks.
+    // Allocates only this plan's bytes, because callers' threads may have small stacks.
     constexpr std::size_t alignment_bits = 512;
     void* const scratch =
         __builtin_alloca_with_align(static_cast<std::size_t>(plan.scratch_bytes), alignment_bits);

@@ -12,8 +12,7 @@ struct operand_pointers {
 };
 
 // The address in each operand where the plan's loops begin. Returns sums instead of adding in
-// place, which would store pointers one by one and load them in pairs, and so wait for the stores
-// (14 ns instead of 6 for 64 elements of f32).
+// place, because pointers that are stored one by one and loaded in pairs would wait for the stores.
 inline per_operand<std::byte*> loops_begin(const select_plan& plan,
                                            const operand_pointers& pointers) {
     const auto& first = plan.nest.first_bytes;

@@ -41,14 +41,17 @@ private:
     attention_chain attention_;
 };
 
-// The operator that produces the value, if only the attention reads it; else null.
+// The operator that produces the value, if the value has one consumer and the policy lets a block
+// include the operator. Else null.
 const op* attention_finder::exclusive_maker(std::size_t value) const {
     const op* const maker = policy_.maker(value);
     const bool is_exclusive = maker != nullptr && policy_.only_reader(value) != nullptr;
     return is_exclusive && policy_.may_take(*maker) ? maker : nullptr;
 }
 
-// Takes an operator that multiplies or divides the matrix by one number and keeps its rank.
+// If the operator multiplies or divides a matrix by one number, adds the number to the factors and
+// continues at the matrix. The number's rank must not exceed the matrix's, and there are at most
+// max_numbers factors. Returns whether the number was added.
 bool attention_finder::take_factor(const op& maker, matrix_input& operand) {
     const bool divides = maker.kind == op_kind::divide;
     if (attention_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))
@@ -65,7 +68,8 @@ bool attention_finder::take_factor(const op& maker, matrix_input& operand) {
     return true;
 }
 
-// Follows a MatMul's input upwards through transposes, which become strides, and through factors.
+// Follows a MatMul's input up through transposes and factors. Transposes change `operand.order`.
+// Returns false if the input's rank is unknown or below 2, or a transpose's order is invalid.
 bool attention_finder::follow_input(const logical_tensor& input, bool is_transposed, bool may_scale,
                                     matrix_input& operand) {
     const int rank = input.extents.rank();
@@ -87,7 +91,7 @@ bool attention_finder::follow_input(const logical_tensor& input, bool is_transpo
     }
 }
 
-// Follows the result downwards through operators that transpose or reorder it.
+// Follows the result down through operators that transpose or reorder it.
 void attention_finder::follow_result() {
     for (;;) {
         const op* const user = policy_.only_reader(attention_.dst);

@@ -12,24 +12,24 @@ public:
     explicit form_maker(const std::function<bool(std::size_t)>& is_number)
         : is_number_(is_number) {}
 
-    void take(const row_change& step) {
+    void add(const row_change& step) {
         require(step.op == row_operator::tanh && !form_.has_tanh && !form_.bias && !form_.fill,
-                "scores are changed, or rounded, where attention does not");
+                "attention has no such unary operator or rounding at this step");
         form_.has_tanh = true;
     }
 
-    void take(const row_combine& step) {
-        if (step.op == row_operator::add) return take_bias(step.side);
+    void add(const row_combine& step) {
+        if (step.op == row_operator::add) return add_bias(step.side);
         require(step.op == row_operator::divide || step.op == row_operator::multiply,
-                "scores are combined otherwise than attention does");
-        require(is_number_(step.side), "scores are scaled by more than one number");
+                "attention cannot combine scores by this operator");
+        require(is_number_(step.side), "a scale of the scores is not one number");
         require(!form_.bias, "a bias is scaled");
         factors().push_back(step);
     }
 
-    void take(const row_select& step) {
+    void add(const row_select& step) {
         require(!form_.fill, "scores are masked twice");
-        require(is_number_(step.side), "masked scores are more than one number");
+        require(is_number_(step.side), "the fill of masked scores is not one number");
         form_.fill = step.side;
         form_.cond = step.cond;
         form_.cond_masks = step.op == row_operator::select_masked;
@@ -47,8 +47,8 @@ private:
         return form_.has_tanh ? form_.cap : form_.scale;
     }
 
-    void take_bias(std::size_t side) {
-        require(!form_.bias, "two sides are added to scores");
+    void add_bias(std::size_t side) {
+        require(!form_.bias, "two biases are added to the scores");
         form_.bias = side;
         form_.bias_on_fill = form_.fill.has_value();
     }
@@ -87,12 +87,12 @@ attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number) {
     form_maker maker(is_number);
     for (const auto& step : chain.steps)
-        std::visit([&](const auto& kind) { maker.take(kind); }, step);
+        std::visit([&](const auto& kind) { maker.add(kind); }, step);
     return std::move(maker).form();
 }
 
-// soft_cap * tanh(score / soft_cap): numbers.scale includes the factor soft_cap, which the division
-// removes. If both overflow f32, only `steps` are valid.
+// Attention computes soft_cap * tanh(scale * score / soft_cap), so numbers.scale includes the
+// factor soft_cap. If numbers.scale or soft_cap overflows f32, only `steps` is valid.
 attention_numbers attention_numbers_of(const attention_form& form,
                                        std::span<const float> operands) {
     attention_numbers numbers;

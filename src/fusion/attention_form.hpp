@@ -12,24 +12,26 @@
 
 namespace maskwise::fusion {
 
-// A chain's steps in the terms of attention. Indices are of the chain's operands. A factor
-// multiplies or divides by one element, which is known at execution.
+// A chain's steps as parameters of attention. Indices point into the chain's operands, followed by
+// the numbers that scale query and key. A factor multiplies or divides by one element, whose value
+// is known at execution.
 struct attention_form {
-    std::vector<row_combine> scale;   // factors before a Tanh
+    std::vector<row_combine> scale;   // factors before the Tanh, if any, else before the Select
     std::vector<row_combine> cap;     // factors after the Tanh
     std::vector<row_combine> on_fill; // factors after the Select
     bool has_tanh = false;
     bool cond_masks = false, bias_on_fill = false;
     std::optional<std::size_t> cond, bias;
-    std::optional<std::size_t> fill; // one element; none without a Select
+    std::optional<std::size_t> fill; // value of masked scores, one element; none without a Select
 };
 
-// Steps must have this order: factors, Tanh, factors, bias, Select, factors, bias. `is_number` says
-// whether an operand is one number. Throws argument_error for other steps.
+// Steps must have this order: factors, Tanh, factors, bias, Select, factors, bias. Each is
+// optional. There is at most one bias, and no factor follows it. `is_number` says whether an
+// operand is one number. Throws argument_error for other steps.
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);
 
-// The numbers of an execution. `operands` are the first element of each operand.
+// The numbers of an execution. `operands` holds the first element of each operand.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands);
 
 } // namespace maskwise::fusion

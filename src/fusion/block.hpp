@@ -9,13 +9,14 @@
 
 namespace maskwise::fusion {
 
-// Operators that run as one: rows around a mask, or attention with these rows between its products.
+// Operators that run as one: rows, or attention with rows between its MatMuls.
 struct block {
     row_chain rows;
     std::optional<attention_chain> attention;
 
-    // Ids of the inputs: query, key and value, or the scores; then the rows' operands, the numbers
-    // that scale query and key, and the terms of the causal offset.
+    // Ids of the inputs. The first ids are query, key and value, or the scores if there is no
+    // attention. The rows' operands, the numbers that scale query and key, and the causal offset's
+    // terms follow.
     std::vector<std::size_t> inputs() const;
     std::size_t result() const { return attention ? attention->dst : rows.result; }
     const std::vector<std::size_t>& op_ids() const {

@@ -7,9 +7,9 @@ void require(bool holds, const char* reason_against) {
     if (!holds) throw no_chain{reason_against};
 }
 
-// Whether the last two extents are known and equal, so that an index counts the scores' rows and
-// columns.
-bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
+// Whether both shapes are known and their last two extents are equal. A GenIndex of `a` then counts
+// the rows and columns of `b`.
+bool same_last_two(const logical_tensor& a, const logical_tensor& b) {
     const int rank_a = a.extents.rank(), rank_b = b.extents.rank();
     if (!a.shape_known() || !b.shape_known() || rank_a < 2 || rank_b < 2) return false;
     return a.extents[rank_a - 1] == b.extents[rank_b - 1] &&
@@ -18,7 +18,7 @@ bool has_matrix_of(const logical_tensor& a, const logical_tensor& b) {
 
 bool is_index(const op& op, int from_end, const logical_tensor& scores) {
     return op.kind == op_kind::gen_index && works_along(op, from_end) &&
-           has_matrix_of(op.inputs[0], scores);
+           same_last_two(op.inputs[0], scores);
 }
 
 bool may_be_one_element(const logical_tensor& tensor) {
@@ -27,8 +27,8 @@ bool may_be_one_element(const logical_tensor& tensor) {
            (extents.rank() == 1 && (extents[0] == 1 || extents[0] == unknown_extent));
 }
 
-// Follows the row index from the comparison up to its GenIndex. The additions and subtractions on
-// the way become terms of the offset.
+// Follows the row index from the comparison up to its GenIndex. Additions and subtractions on this
+// path become terms of the offset.
 void take_offset(std::size_t row_index, const logical_tensor& scores, const match_policy& policy,
                  row_chain& chain) {
     for (;;) {

@@ -33,7 +33,7 @@ const row_form* find_form(op_kind kind) {
     return form == std::end(row_forms) ? nullptr : form;
 }
 
-// The row may be any of the inputs [first, last].
+// Any of the inputs `first` to `last`, inclusive, may be the row.
 struct row_inputs {
     std::size_t first, last;
 };
@@ -48,7 +48,8 @@ std::optional<row_inputs> row_inputs_of(const op& op) {
     return row_inputs{is_select ? 1U : 0U, inputs - 1};
 }
 
-// The rounding to the type of the operator's result. Select moves values, so it does not round.
+// The step that rounds to the type of the operator's result. A Select copies values, so it needs
+// none.
 std::optional<row_step> rounding_of(const op& maker) {
     const data_type type = maker.outputs[0].type;
     if (maker.kind == op_kind::select) return std::nullopt;
@@ -57,7 +58,8 @@ std::optional<row_step> rounding_of(const op& maker) {
     return std::nullopt;
 }
 
-// Chains broadcast as NumPy does. `none` is left to oneDNN, which compares the shapes.
+// Chains broadcast by NumPy's rule. An operator with `none` stays in oneDNN, because only oneDNN
+// checks that its shapes are equal.
 bool broadcasts(const op& op) {
     return !op.auto_broadcast || *op.auto_broadcast == "numpy";
 }
@@ -86,7 +88,7 @@ private:
         return chain_.operands.size() - 1;
     }
 
-    // An operator may add a step, a rounding step and an operand. One step is left for a SoftMax.
+    // An operator may add a step, a rounding step and an operand. A SoftMax needs one step more.
     bool is_full() const { return chain_.steps.size() + 3 > max_row_actions || !has_room(1); }
     bool has_room(std::size_t operands) const {
         return chain_.operands.size() + operands <= max_row_operands;
@@ -95,7 +97,7 @@ private:
     void take_select(const op& select);
     void begin_with_soft_max(const op& soft_max);
     void begin_with_elementwise(const op& start);
-    bool take_mask(const op& select, bool keeps_row);
+    bool take_mask(const op& select, bool row_if_true);
     bool may_take_select(const op& select, std::size_t row) const;
     row_step make_select(const op& select, std::size_t row);
     std::optional<row_step> make_step(const op& user, std::size_t row);
@@ -114,7 +116,7 @@ private:
 
 void chain_finder::take_select(const op& select) {
     const auto row = policy_.row_of(select, 1, 2);
-    if (!row) throw no_chain{"not exactly one source of the Select is computed in the partition"};
+    if (!row) throw no_chain{"it is ambiguous which source of the Select is the row"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
     chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
@@ -134,20 +136,21 @@ void chain_finder::begin_with_soft_max(const op& soft_max) {
 void chain_finder::begin_with_elementwise(const op& start) {
     const auto inputs = row_inputs_of(start);
     const auto row = inputs ? policy_.row_of(start, inputs->first, inputs->last) : std::nullopt;
-    if (!row) throw no_chain{"not exactly one input is computed in the partition"};
+    if (!row) throw no_chain{"it is ambiguous which input is the row"};
     chain_.scores = chain_.result = start.inputs[*row].id;
-    if (!take_elementwise(start)) throw no_chain{"not an operator of rows"};
+    if (!take_elementwise(start)) throw no_chain{"rows do not support the operator"};
     chain_.op_ids.push_back(start.id);
     chain_.result = start.outputs[0].id;
 }
 
-// Returns false and leaves the chain unchanged if cond is an ordinary operand.
-bool chain_finder::take_mask(const op& select, bool keeps_row) {
+// Adds the operators of a causal mask to the chain. Returns false and leaves the chain unchanged if
+// cond is an operand. Throws no_chain if cond is neither.
+bool chain_finder::take_mask(const op& select, bool row_if_true) {
     const std::size_t cond = select.inputs[0].id;
     if (policy_.maker(cond) == nullptr) return false;
     try {
-        if (!keeps_row)
-            throw no_chain{"a mask computed in the partition keeps the scores where it is false"};
+        if (!row_if_true)
+            throw no_chain{"a mask computed in the partition selects the scores where it is false"};
         take_causal_mask(select, policy_, chain_);
         return true;
     } catch (const no_chain&) {
@@ -170,7 +173,8 @@ bool chain_finder::may_take_select(const op& select, std::size_t row) const {
            policy_.may_be_operand(select.inputs[3 - row].id);
 }
 
-// The operator as a step. Input number `row` of it is the row.
+// The operator as a step. `row` is the number of the input that is the row. nullopt if the operator
+// cannot be a step.
 std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row) {
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
@@ -216,7 +220,7 @@ void chain_finder::grow_down() {
     }
 }
 
-// After SoftMax, only the type may change: TypeCast, or Quantize with one scale for all elements.
+// After SoftMax, only TypeCast, or Quantize with one scale for all elements, may follow.
 bool chain_finder::take_below(const op& user) {
     if (chain_.soft_max && !policy_.may_follow_soft_max(user.inputs[0].type)) return false;
     if (user.kind == op_kind::type_cast) return take_cast(user);
@@ -238,7 +242,7 @@ bool chain_finder::take_quantize(const op& user) {
     return true;
 }
 
-// Statistics without a user are not computed.
+// Statistics that nothing reads are not computed.
 bool chain_finder::take_soft_max(const op& user) {
     if (!works_along(user, 1)) return false;
     const std::string mode = user.mode.value_or("none");

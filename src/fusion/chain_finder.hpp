@@ -5,8 +5,8 @@
 
 namespace maskwise::fusion {
 
-// The longest chain that the policy allows around `start`: a Select, a SoftMax, or an element-wise
-// operator. Throws no_chain.
+// The longest chain around `start` that the policy allows. `start` is a Select, a SoftMax or an
+// element-wise operator. Throws no_chain.
 row_chain find_chain(const op& start, const match_policy& policy);
 
 } // namespace maskwise::fusion

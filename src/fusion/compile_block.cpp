@@ -26,7 +26,7 @@ tensor_desc as_rows(const tensor_desc& desc) {
     return desc.extents.empty() ? dense_desc(desc.type, {1}) : with_strides(desc);
 }
 
-// Scores of a smaller shape are first broadcast into the result's memory.
+// Scores of a smaller shape than the result are first broadcast into the result's memory.
 class compiled_rows final : public compiled_block {
 public:
     compiled_rows(const block& matched, std::span<const tensor_desc> inputs,

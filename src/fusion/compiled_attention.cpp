@@ -15,7 +15,7 @@
 namespace maskwise::fusion {
 namespace {
 
-static_assert(max_row_actions + max_numbers <= max_score_factors); // of scores, query and key
+static_assert(max_row_actions + max_numbers <= max_score_factors); // factors of scores, query, key
 
 [[noreturn]] void refuse_pair(const dims& a, const dims& b) {
     throw shape_error(to_string(a) + " and " + to_string(b) + " do not broadcast");
@@ -135,34 +135,34 @@ compiled_attention::compiled_attention(const block& matched, std::span<const ten
     numbers_ = {std::move(form), chain, operands, dst_.rank()};
     desc.inf_as_zero = chain.soft_max->inf_as_zero;
     desc.nan_as_zero = chain.soft_max->nan_as_zero;
-    desc.scale = 1; // given at execution
+    desc.scale = 1; // known at execution
     desc.weights_type = attention.weights_type;
     describe_outputs(desc, outputs);
     plan_ = make_tile_plan(desc, active_isa());
 }
 
-// Sets cond and bias, and broadcasts query and key to the scores' shape: a cond or a bias may have
-// more heads, rows and keys than the product of query and key.
+// Sets cond and bias. Broadcasts query and key to the scores' shape, because a cond or a bias may
+// have more heads, rows and keys than the product of query and key.
 void compiled_attention::describe_scores(attention_desc& desc, const attention_form& form,
                                          const std::optional<int>& model_rank,
                                          std::span<const tensor_desc> operands) {
     tensor_desc &query = desc.query, &key = desc.key;
     dims scores =
         with_matrix(join_outer(query, key), query.extents.end()[-2], key.extents.end()[-2]);
-    const auto take = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
+    const auto set_mask = [&](const std::optional<std::size_t>& operand, tensor_desc& target) {
         if (!operand) return;
         target = operands[*operand];
         scores = broadcast(scores, target.extents);
     };
-    take(form.cond, desc.cond);
-    take(form.bias, desc.bias);
+    set_mask(form.cond, desc.cond);
+    set_mask(form.bias, desc.bias);
     if (model_rank) require_rank(scores, *model_rank);
     const int rank = scores.rank();
     expand(query, with_matrix(without_last(scores, 2), scores[rank - 2], query.extents.end()[-1]));
     expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], key.extents.end()[-1]));
 }
 
-// The extents of dst: those of the result, transposed.
+// Sets the order and the extents of dst, which is the second MatMul's result, transposed.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
     const dims result = with_matrix(join_outer(desc.query, desc.value),

@@ -12,25 +12,28 @@ namespace maskwise::fusion {
 
 // Broadcasts by NumPy's rule. Throws shape_error.
 dims broadcast(const dims& a, const dims& b);
-// Throws shape_error if the rank is not the model's.
+// Throws shape_error if the shape's rank is not the model's `rank`.
 void require_rank(const dims& shape, int rank);
-// The output, dense if it has no strides. Throws shape_error if its extents differ.
+// The output if it has strides, else a dense output with these extents. Throws shape_error if the
+// output has strides and other extents.
 tensor_desc complete(const tensor_desc& output, const dims& extents);
 
-// The numbers and rules of an execution: every operand except cond and bias, and the causal offset.
+// Reads what is known only at execution: the operands except cond and bias, and the causal offset.
 class numbers_reader {
 public:
     numbers_reader() = default;
-    // Throws argument_error for steps and terms that attention does not have, and shape_error for a
-    // number with more than `max_rank` dimensions.
+    // Throws shape_error if an operand except cond and bias is not one number, or has more than
+    // `max_rank` dimensions.
     numbers_reader(attention_form form, const row_chain& rows,
                    std::span<const tensor_desc> operands, int max_rank);
 
     const attention_form& form() const { return form_; }
     std::size_t operands() const { return types_.size(); }
-    // `addresses` are those of the operands, then of the terms. Throws argument_error for null.
+    // `addresses` holds the addresses of the operands, then of the terms. Throws argument_error if
+    // a number's address is null.
     attention_numbers read(const tile_plan& plan, std::span<const void* const> addresses) const;
-    // The causal mask; nullopt: none.
+    // The causal mask, or nullopt if there is none. Throws argument_error if a term's address is
+    // null.
     std::optional<mask_rules> rules(std::span<const void* const> addresses) const;
 
 private:

@@ -21,7 +21,7 @@ public:
 // Outputs without strides are dense, with the inferred extents.
 struct block_outputs {
     tensor_desc dst;
-    tensor_desc statistics = {}; // only if the block has them
+    tensor_desc statistics = {}; // of type undef if the block has none
     attention_order order = attention_order::tiles;
 };
 
@@ -31,7 +31,7 @@ struct block_addresses {
     void* statistics = nullptr;
 };
 
-// A block, compiled for the shapes of its inputs. Any number of threads may run it at once.
+// A block, compiled for the shapes of its inputs. Any number of threads may call `run` at once.
 class compiled_block {
 public:
     virtual ~compiled_block() = default;
@@ -39,14 +39,14 @@ public:
     // Extents of the outputs.
     virtual const dims& dst() const = 0;
     virtual dims statistics() const = 0;
-    // The threads are the loop's, or oneTBB's if `loop` is null. Without `memory`, attention uses
-    // its plan's scratch. Throws argument_error if a tensor with elements has a null address,
-    // bad_alloc, and what the loop throws.
+    // Runs on the loop's threads, or on oneTBB's if `loop` is null. Without `memory`, attention
+    // uses its plan's scratch. Throws argument_error if a tensor with elements has a null address.
+    // Throws bad_alloc, and exceptions of the loop.
     virtual void run(const block_addresses& addresses, const parallel_loop* loop = nullptr,
                      block_scratch* memory = nullptr) const = 0;
     // The plan, for verbose lines.
     virtual std::string describe() const = 0;
-    // Null for a block without attention.
+    // The attention's plan; null for a block without attention.
     virtual const tile_plan* attention() const { return nullptr; }
 };
 
@@ -54,8 +54,8 @@ inline std::string to_string(const compiled_block& compiled) {
     return compiled.describe();
 }
 
-// `inputs` are in the order of block::inputs(), and dense if without strides. Throws shape_error if
-// shapes do not match, and argument_error for unsupported steps and types.
+// `inputs` are in the order of block::inputs(). An input without strides is dense. Throws
+// shape_error if shapes do not match, and argument_error for unsupported steps and types.
 std::shared_ptr<const compiled_block>
 compile(const block& matched, std::span<const tensor_desc> inputs, const block_outputs& outputs);
 

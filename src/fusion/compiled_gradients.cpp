@@ -25,16 +25,16 @@ tensor_desc without_last_one(tensor_desc statistics) {
     return statistics;
 }
 
-// The scale is a factor of the whole gradient, so no factor may follow a mask or a Tanh.
+// The scale is a factor of the whole gradient, so a Tanh or a factor after the mask is refused.
 attention_form form_of(const row_chain& rows, std::span<const tensor_desc> operands) {
     attention_form form =
         make_attention_form(rows, [&](std::size_t i) { return is_one_number(operands[i]); });
     if (form.has_tanh || !form.on_fill.empty())
-        throw argument_error("the scores are not scaled first");
+        throw argument_error("the scores have a Tanh or a factor after the mask");
     return form;
 }
 
-// A sum over a group's heads has one head.
+// Keys and values that a group's heads share have one head.
 void require_one_head(const tensor_desc& operand) {
     if (operand.extents.rank() < 3 || heads_of(operand) != 1)
         throw shape_error(to_string(operand.extents) + " does not have one head per group");
@@ -63,7 +63,7 @@ compiled_gradients::compiled_gradients(const gradients_chain& chain,
     if (form.bias) attention.bias = operands[*form.bias];
     attention.cond_masks = form.cond_masks;
     attention.bias_on_fill = form.bias_on_fill;
-    attention.scale = 1; // execution has the scale
+    attention.scale = 1; // known at execution
     attention.grouped_queries = chain.grouped_queries && !rounds_heads_;
     if (chain.grouped_queries)
         for (const tensor_desc* shared : {&attention.key, &attention.value})
@@ -123,7 +123,7 @@ void compiled_gradients::run(std::span<const void* const> inputs,
 void compiled_gradients::run_rounded(attention_gradients_operands addresses,
                                      const attention_numbers& numbers) const {
     const tensor_desc &keys = plan_->desc.key_gradient, &values = plan_->desc.value_gradient;
-    void *const of_keys = addresses.key_gradient, *const of_values = addresses.value_gradient;
+    void *const key_sums = addresses.key_gradient, *const value_sums = addresses.value_gradient;
     const std::size_t key_bytes = padded_bytes(static_cast<std::size_t>(span_bytes(keys)));
     const std::size_t bytes =
         key_bytes + static_cast<std::size_t>(span_bytes(values)) + scratch_alignment;
@@ -132,9 +132,9 @@ void compiled_gradients::run_rounded(attention_gradients_operands addresses,
         addresses.value_gradient = memory + key_bytes;
         run_gradients(*plan_, addresses, numbers);
         const attention_kernels& kernels = *attention().products;
-        sum_heads(kernels, keys, memory, results_[1], static_cast<std::byte*>(of_keys));
+        sum_heads(kernels, keys, memory, results_[1], static_cast<std::byte*>(key_sums));
         sum_heads(kernels, values, memory + key_bytes, results_[2],
-                  static_cast<std::byte*>(of_values));
+                  static_cast<std::byte*>(value_sums));
     });
 }
 

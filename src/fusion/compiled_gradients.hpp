@@ -11,8 +11,8 @@
 
 namespace maskwise::fusion {
 
-// Gradients, compiled for the shapes of their inputs. Results are those of query, key and value, in
-// this order. Any number of threads may run them at once.
+// Gradients, compiled for the shapes of their inputs. Results are the gradients of query, key and
+// value, in this order. Any number of threads may call `run` at once.
 class compiled_gradients {
 public:
     // `inputs` are in the order of gradients_chain::inputs(). Results without strides are dense.
@@ -22,7 +22,7 @@ public:
                        const std::array<tensor_desc, 3>& results);
 
     const dims& result(std::size_t number) const { return results_.at(number).extents; }
-    // On oneTBB's threads. Throws argument_error if a tensor has a null address, and bad_alloc.
+    // Runs on oneTBB's threads. Throws argument_error if an address is null, and bad_alloc.
     void run(std::span<const void* const> inputs, const std::array<void*, 3>& results) const;
     std::string describe() const { return to_string(attention()); }
     const tile_plan& attention() const { return *plan_->attention; }
@@ -35,10 +35,10 @@ private:
 
     numbers_reader numbers_;
     std::array<tensor_desc, 3> results_;
-    bool rounds_heads_; // gradients of keys and values are sums of rounded ones of each head
+    bool rounds_heads_; // rounds each head's key and value gradients before it sums them
     data_type head_type_;
     std::shared_ptr<const gradients_plan> plan_;
-    mutable scratch_pool<scratch_memory> scratch_; // gradients of each head
+    mutable scratch_pool<scratch_memory> scratch_; // each head's gradients, if rounds_heads_
 };
 
 } // namespace maskwise::fusion

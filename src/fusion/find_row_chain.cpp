@@ -8,7 +8,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// Moves the operators of `missing` that the value depends on to `ordered`, in topological order.
+// Moves operators on which the value depends from `missing` to `ordered`, in topological order.
 void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
                 std::vector<op>& ordered) {
     const op* maker = values.maker(value);
@@ -17,8 +17,8 @@ void add_makers(std::size_t value, const graph_index& values, std::set<std::size
     ordered.push_back(*maker);
 }
 
-// Whether only the chain's results have readers outside the chain. GenIndex counts as a reader of
-// the tensor that gives its shape.
+// Whether every value of the chain, except the results, has readers in the chain and no others.
+// GenIndex counts as a reader of the tensor whose shape it uses.
 bool is_closed(const merged_chain& merged, const graph_index& values) {
     const row_chain& chain = merged.chain;
     const std::set<std::size_t> members(chain.op_ids.begin(), chain.op_ids.end());
@@ -45,7 +45,7 @@ std::optional<merged_chain> find_merged(const op& select, const match_policy& po
         std::set<std::size_t> members(merged.chain.op_ids.begin(), merged.chain.op_ids.end());
         add_makers(merged.chain.result, policy.values(), members, merged.ops);
         if (is_closed(merged, policy.values())) return merged;
-    } catch (const no_chain&) { // the operators stay apart
+    } catch (const no_chain&) { // the operators are not merged
     }
     return std::nullopt;
 }

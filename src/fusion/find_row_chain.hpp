@@ -10,23 +10,24 @@
 
 namespace maskwise::fusion {
 
-// Finds the chain around a partition's Select or, without one, its SoftMax. `ops` are in
-// topological order; `output_ids` are its output ports. Returns nullopt and sets `reason` if the
-// partition is not such a chain: two Selects, a value used twice, SoftMax along another axis, a
-// mask computed by other operators.
+// Finds the chain around a partition's Select, or around its SoftMax if it has no Select. `ops` are
+// in topological order; `output_ids` are the partition's output ports. If there is no such chain,
+// returns nullopt and sets `reason`. Reasons are, for example, two Selects, scores with two
+// consumers, or a SoftMax along another axis.
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);
 
-// A chain of operators that are single partitions so far.
+// A chain of operators that are single-operator partitions in oneDNN.
 struct merged_chain {
     row_chain chain;
     std::vector<op> ops; // in topological order; the last produces the result
 };
 
-// The chains with a Select and a SoftMax in a graph. Each operator is in at most one chain.
-// `stands_alone` says by id which operators may be taken. If an operator has two possible rows,
-// their shapes must be known. Linear in the size of the graph.
+// The chains of a graph that have a Select and a SoftMax. Each operator is in at most one chain.
+// `stands_alone(id)` tells whether a chain may include an operator. In a Select or an
+// element-wise operator, the row is an input with the shape of the operator's own output. This
+// shape must be known. The time is linear in the size of the graph.
 std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::fusion

@@ -8,12 +8,12 @@
 
 namespace maskwise::fusion {
 
-// Maskwise is faster than the host's kernels from `least` to `most` of `unit`. Outside this range
-// the host keeps its operators.
+// Maskwise is faster than the host's kernels if a size, in `unit`, is from `least` to `most`.
+// Outside this range the host runs its own operators.
 struct gain {
     const char *host, *kind, *unit;
     std::int64_t least, most;
-    bool if_unknown; // whether Maskwise takes sizes that only an execution tells
+    bool if_unknown; // whether Maskwise runs sizes that are unknown before execution
     const char *reason, *measured;
 
     // A negative size is unknown.
@@ -24,8 +24,8 @@ struct gain {
     }
 };
 
-// Every size at which a host's decision changes. Conditions other than sizes are in
-// onednn/partition/gains.cpp, and in block_claims.cpp and claims.cpp of the integrations.
+// The bounds of size by which Maskwise decides whether it claims operators of these hosts. Other
+// conditions are in onednn/partition/gains.cpp and with the integrations' claims.
 namespace gains {
 
 inline constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
@@ -34,7 +34,7 @@ inline constexpr std::int64_t unknown_size = -1;
 // clang-format off
 inline constexpr gain onednn_mask_of_scores{
     "oneDNN 3.8", "at most 3 steps, with a mask of the scores' shape", "scores", 4 << 20, no_bound, true,
-    "cutting the partition in two costs more than it gains", "3.13: 0.87 at 1 Mi, 1.0 at 4 Mi, 1.13 at 16 Mi"};
+    "cutting the partition in two costs more than the rows gain", "docs/onednn.md"};
 inline constexpr gain onnxruntime_attention{
     "ONNX Runtime", "attention without a mask", "depth", 1, 64, false,
     "MatMuls are faster in deeper heads by more than unwritten scores save", "docs/onnxruntime.md"};
@@ -43,24 +43,24 @@ inline constexpr gain onnxruntime_masked_attention{
     "MatMuls are faster in deeper heads by more than a mask saves", "docs/onnxruntime.md"};
 inline constexpr gain onnxruntime_rows{
     "ONNX Runtime", "rows", "columns", 128, held_row_columns, true,
-    "each short row costs more, and long ones are computed twice", "docs/onnxruntime.md"};
+    "a short row costs more, and a long row is computed twice", "docs/onnxruntime.md"};
 inline constexpr gain onnxruntime_selecting_rows{
     "ONNX Runtime", "rows with a Where, whose own kernel is slow", "columns", 32, no_bound, true,
-    "each short row costs more", "docs/onnxruntime.md"};
+    "a short row costs more", "docs/onnxruntime.md"};
 inline constexpr gain openvino_select{
     "OpenVINO", "Select", "bytes of the result", 32 << 20, no_bound, false,
     "caches hold the result of the plugin's own kernel", "docs/openvino.md"};
 inline constexpr gain openvino_boolean_input{
     "OpenVINO", "Select whose condition is an input", "elements of the condition", 16 << 10, no_bound, false,
-    "the plugin copies the condition to u8; below, that takes no time", "docs/openvino.md"};
+    "the plugin copies the condition to u8; a smaller copy takes no time", "docs/openvino.md"};
 inline constexpr gain openvino_broadcast_input{
-    "OpenVINO", "the same", "elements of the result for one of the condition", 0, 16, false,
-    "beside a much larger result, the copy takes no time", "docs/openvino.md"};
+    "OpenVINO", "Select whose condition is an input", "elements of the result per element of the condition", 0, 16, false,
+    "the copy takes little of the time that a larger result takes", "docs/openvino.md"};
 inline constexpr gain openvino_rows{
     "OpenVINO", "rows", "bytes of scores", 1 << 18, no_bound, false,
     "the call itself costs more than the rows save", "docs/openvino.md"};
 inline constexpr gain openvino_attention{
-    "OpenVINO", "attention, whatever its mask", "scores of a head", 9216, no_bound, true,
+    "OpenVINO", "attention with any mask or none", "scores of a head", 9216, no_bound, true,
     "the plugin's attention is as fast", "docs/openvino.md"};
 // clang-format on
 

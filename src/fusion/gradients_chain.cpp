@@ -12,7 +12,7 @@ void require(bool holds, const char* reason_against) {
     if (!holds) throw no_chain{reason_against};
 }
 
-// Whether the operator sums along this dimension, counted from the end, and keeps it as 1.
+// Whether the operator sums along this dimension, counted from the end, and keeps it with extent 1.
 bool sums_along(const op& sum, std::int64_t from_end) {
     const auto& input = sum.inputs[0];
     return sum.keeps_dims && input.rank_known && sum.axes.size() == 1 &&
@@ -52,7 +52,7 @@ private:
     const op& take(const op* op, op_kind kind);
     const op& take_f32(const op* op, op_kind kind);
     const op& take_product(const op* product, bool transpose_a, bool transpose_b);
-    void take_input(const logical_tensor& input, logical_tensor& as) const;
+    void take_input(const logical_tensor& input, logical_tensor& target) const;
     std::size_t take_cast(std::size_t value);
     std::size_t take_group_sum(std::size_t gradient);
     const op& start_of_rows(std::size_t exponent) const;
@@ -69,12 +69,12 @@ private:
     partition_policy policy_;
     gradients_chain chain_;
     std::set<std::size_t> taken_, results_;
-    std::size_t sums_ = 0; // over groups
+    std::size_t sums_ = 0; // gradients that are summed over a group's heads
 };
 
 const op& gradients_finder::take(const op* op, op_kind kind) {
     require(op != nullptr && op->kind == kind && op->outputs.size() == 1,
-            "the operators are not those of attention's gradients");
+            "the operators do not compute attention's gradients");
     taken_.insert(op->id);
     return *op;
 }
@@ -93,28 +93,28 @@ const op& gradients_finder::take_product(const op* product, bool transpose_a, bo
     return taken;
 }
 
-// Every use of an input must name the same tensor.
-void gradients_finder::take_input(const logical_tensor& input, logical_tensor& as) const {
+// Sets `target` to the input. If `target` is already set, both must be the same tensor.
+void gradients_finder::take_input(const logical_tensor& input, logical_tensor& target) const {
     require(policy_.maker(input.id) == nullptr, "a matrix is computed in the partition");
-    require(!as.rank_known || as.id == input.id, "two MatMuls read different matrices");
+    require(!target.rank_known || target.id == input.id, "two MatMuls read different matrices");
     require(input.rank_known, "a rank is not known");
-    as = input;
+    target = input;
 }
 
-// The value after a TypeCast, if that is its only reader.
+// The value after a TypeCast, if a TypeCast is the value's only consumer; else the value.
 std::size_t gradients_finder::take_cast(std::size_t value) {
     const op* const user = policy_.only_reader(value);
     if (user == nullptr || user->kind != op_kind::type_cast) return value;
     return take(user, op_kind::type_cast).outputs[0].id;
 }
 
-// The gradient after its sum over the heads of a group.
+// The gradient after its sum over the heads of a group; the gradient itself without such a sum.
 std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     const op* const user = policy_.only_reader(gradient);
     results_.insert(user == nullptr ? gradient : user->outputs[0].id);
     if (user == nullptr) return gradient;
     const op& sum = take(user, op_kind::reduce_sum);
-    require(sums_along(sum, 3), "a gradient is summed otherwise than over heads");
+    require(sums_along(sum, 3), "a gradient is summed over another dimension than heads");
     require(sums_ == 0 || sum.inputs[0].type == chain_.head_type,
             "gradients of heads have two types");
     ++sums_;
@@ -122,7 +122,9 @@ std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     return sum.outputs[0].id;
 }
 
-// The Select before the exponent, because only a Select may be causal; else the Subtract.
+// The operator at which the search for rows starts: the Select before Exp, because only a search
+// from the Select finds a causal mask. Without a Select, the search starts at the Subtract of the
+// statistics.
 const op& gradients_finder::start_of_rows(std::size_t exponent) const {
     const op* const subtract = policy_.maker(exponent);
     require(subtract != nullptr && subtract->kind == op_kind::subtract,
@@ -156,18 +158,18 @@ void gradients_finder::take_scores(std::size_t exponent) {
 void gradients_finder::take_weights(std::size_t weights) {
     const auto users = policy_.values().users(weights);
     require(users.size() == 2 && !policy_.leaves(weights), "the weights have other readers");
-    const op *of_values = users[0], *of_scores = users[1];
-    if (of_values->kind == op_kind::multiply) std::swap(of_values, of_scores);
+    const op *value_user = users[0], *score_user = users[1];
+    if (value_user->kind == op_kind::multiply) std::swap(value_user, score_user);
     std::size_t cast = weights;
-    if (of_values->kind == op_kind::type_cast) {
-        cast = take(of_values, op_kind::type_cast).outputs[0].id;
-        of_values = policy_.only_reader(cast);
+    if (value_user->kind == op_kind::type_cast) {
+        cast = take(value_user, op_kind::type_cast).outputs[0].id;
+        value_user = policy_.only_reader(cast);
     }
-    const op& product = take_product(of_values, true, false);
+    const op& product = take_product(value_user, true, false);
     require(product.inputs[0].id == cast, "the weights are not the first matrix");
     take_input(product.inputs[1], chain_.dst_gradient);
     chain_.value_gradient = take_group_sum(product.outputs[0].id);
-    const op& gradient = take_score_gradient(weights, take_f32(of_scores, op_kind::multiply));
+    const op& gradient = take_score_gradient(weights, take_f32(score_user, op_kind::multiply));
     take_products(take_cast(take_scale(gradient.outputs[0].id)));
 }
 
@@ -185,14 +187,14 @@ const op& gradients_finder::take_score_gradient(std::size_t weights, const op& p
 }
 
 void gradients_finder::take_delta(const op& sum) {
-    require(sums_along(sum, 1), "the products of dst and its gradient are summed otherwise");
+    require(sums_along(sum, 1), "the products of dst and its gradient are not summed by rows");
     const op& product = take_f32(policy_.maker(sum.inputs[0].id), op_kind::multiply);
     const bool is_first = product.inputs[0].id == chain_.dst_gradient.id;
     take_input(product.inputs[is_first ? 0 : 1], chain_.dst_gradient);
     take_input(product.inputs[is_first ? 1 : 0], chain_.dst);
 }
 
-// The gradient is scaled as the scores are.
+// The gradient must be scaled by the same factors as the scores, in the same order.
 std::size_t gradients_finder::take_scale(std::size_t gradient) {
     for (const row_step& step : chain_.rows.steps) {
         const auto* const factor = std::get_if<row_combine>(&step);
@@ -203,7 +205,7 @@ std::size_t gradients_finder::take_scale(std::size_t gradient) {
         const std::size_t side = user.inputs[1].id == gradient ? 0 : 1;
         require(user.inputs[side].id == chain_.rows.operands[factor->side].id &&
                     (!divides || side == 1),
-                "the gradients are scaled otherwise than the scores");
+                "the gradients and the scores have different scales");
         gradient = user.outputs[0].id;
     }
     return gradient;
@@ -226,7 +228,7 @@ void gradients_finder::take_products(std::size_t gradient) {
 }
 
 void gradients_finder::require_whole() const {
-    require(taken_.size() == ops_.size(), "the partition has other operators, too");
+    require(taken_.size() == ops_.size(), "the partition has more operators");
     require(std::set(output_ids_.begin(), output_ids_.end()) == results_,
             "the outputs are not the gradients");
 }

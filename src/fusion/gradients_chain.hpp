@@ -20,16 +20,17 @@ namespace maskwise::fusion {
 //
 // All matrices are {..., rows or keys, columns}.
 struct gradients_chain {
-    row_chain rows; // of the scores, up to the statistics
+    row_chain rows; // from the scores to the subtraction of the statistics, which is not a step
     logical_tensor query, key, value, dst, dst_gradient, statistics;
     std::size_t query_gradient = 0, key_gradient = 0, value_gradient = 0;
-    // The heads of each group, the third dimension from the end, share keys and values. Gradients
-    // are sums over the group.
+    // Whether the heads of each group share keys and values. The third dimension from the end then
+    // counts a group's heads, and gradients of key and value are sums over this dimension.
     bool grouped_queries = false;
-    // To which the graph rounds each head's gradients before the sum; f32: it does not.
+    // The type to which the graph rounds each head's gradients before the sum. f32: no rounding.
     data_type head_type = data_type::f32;
 
-    // Ids of the inputs: the tensors above, then the operands and the terms of the rows.
+    // Ids of the inputs: query, key, value, dst, dst_gradient and statistics, then the operands and
+    // the terms of the rows.
     std::vector<std::size_t> inputs() const;
 };
 
@@ -37,8 +38,8 @@ inline constexpr std::size_t gradient_tensors = 6;
 inline constexpr std::size_t max_gradients_inputs =
     gradient_tensors + max_row_operands + max_offset_terms;
 
-// Finds the gradients that are a whole partition. `ops` are in topological order; `output_ids` are
-// its output ports. Returns nullopt and sets `reason` if the partition is anything else.
+// Finds gradients that are a whole partition. `ops` are in topological order; `output_ids` are the
+// partition's output ports. Returns nullopt and sets `reason` for any other partition.
 std::optional<gradients_chain> find_gradients(const std::vector<op>& ops,
                                               const std::vector<std::size_t>& output_ids,
                                               std::string& reason);

@@ -11,8 +11,8 @@
 namespace maskwise::fusion {
 namespace {
 
-// Whether no mask has a higher rank than the MatMuls.
-bool masks_fit(const row_chain& chain, const attention_chain& attention) {
+// Whether every operand of the rows has a known rank, at most the rank of attention.
+bool operands_fit(const row_chain& chain, const attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const logical_tensor& operand) {
         return operand.rank_known &&
                operand.extents.rank() <= static_cast<int>(attention.order.size());
@@ -40,8 +40,9 @@ bool host_policy::comes_from_product(std::size_t value, int depth) const {
     });
 }
 
-// Scores are never one number. The row is the input that is more likely the scores: not a constant,
-// the result of a MatMul, the result of any operator, the larger shape, in this order.
+// The row is the input that is more likely the scores. The criteria, in this order, are: more than
+// one element, not a constant, computed from a MatMul's result, computed by an operator, a higher
+// rank, fewer extents of 1.
 std::optional<std::size_t> host_policy::row_of(const op& user, std::size_t a, std::size_t b) const {
     if (a == b) return a;
     const auto badness = [&](std::size_t i) {
@@ -64,9 +65,9 @@ block find_block(const op& soft_max, const match_policy& policy) {
     try {
         require_form(matched.rows);
         matched.attention = find_attention(matched.rows, policy);
-        if (matched.attention && !masks_fit(matched.rows, *matched.attention))
+        if (matched.attention && !operands_fit(matched.rows, *matched.attention))
             matched.attention.reset();
-    } catch (const error&) { // rows
+    } catch (const error&) { // the block is rows
     }
     return matched;
 }

@@ -16,25 +16,25 @@ struct no_chain {
     std::string reason;
 };
 
-// How a chain is matched inside a partition, or across single operators: which input is the row,
-// which values may be operands, and where the chain ends.
+// Decides for the matcher which input of an operator is the row, which values may be operands, and
+// where a chain ends.
 class match_policy {
 public:
     virtual ~match_policy() = default;
 
     const graph_index& values() const { return values_; }
     const op* maker(std::size_t value) const { return values_.maker(value); }
-    // The value's only consumer; null if it has several or is an output.
+    // The value's only consumer; null if the value has none or several, or is an output.
     const op* only_reader(std::size_t value) const {
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
-    // Later chains and blocks may not take these operators.
+    // Later chains and blocks may not include these operators.
     void mark_taken(std::span<const std::size_t> op_ids) {
         taken_.insert(op_ids.begin(), op_ids.end());
     }
     virtual bool may_take(const op& op) const { return !taken_.contains(op.id); }
-    // Whether the value is an output.
+    // Whether the value is an output of the graph or partition.
     virtual bool leaves(std::size_t value) const = 0;
     // Which of two inputs is the row; nullopt if that is ambiguous.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
@@ -44,10 +44,11 @@ public:
     // Whether a TypeCast may be the first operator. A oneDNN part that ends in a TypeCast would
     // round differently.
     virtual bool may_begin_with_cast() const { return false; }
-    // Whether an operator may follow a SoftMax whose result has this type, although the chain does
-    // not round to it.
+    // Whether an operator may follow a SoftMax whose result has this type. Between SoftMax and this
+    // operator, the chain does not round to the type.
     virtual bool may_follow_soft_max(data_type type) const = 0;
-    // Whether numbers that scale query and key may scale the scores instead, with other rounding.
+    // Whether numbers that scale query and key may scale the scores instead. This rounds
+    // differently.
     virtual bool may_scale_scores() const { return false; }
 
 protected:
@@ -59,7 +60,7 @@ private:
 };
 
 // In a oneDNN partition, the row is the input that the partition computes, and operands are inputs
-// of the partition. Rows run in place, so nothing else may read the first value.
+// of the partition. Rows run in place, so only the chain may read the scores.
 class partition_policy : public match_policy {
 public:
     partition_policy(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
@@ -76,8 +77,8 @@ private:
 };
 
 // Among single-operator partitions, any value may be an input. The row is the input with the
-// result's shape. If both have it, the row is the input that an operator of the graph computes,
-// else the first. A value between two operators has its tensor's type.
+// result's shape. If both inputs have this shape, the row is the first, unless an operator of the
+// graph computes only the second. A value between two operators is rounded to its tensor's type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)

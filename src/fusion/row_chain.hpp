@@ -10,7 +10,8 @@
 
 namespace maskwise::fusion {
 
-// A term of a causal mask's offset, known at execution: S_kv or S_q of a bottom-right mask.
+// A term of a causal mask's offset, for example the number of keys or of rows for a bottom-right
+// mask. The term's value is known at execution.
 struct offset_term {
     logical_tensor tensor;
     bool is_subtracted = false;
@@ -21,18 +22,18 @@ inline constexpr std::size_t max_offset_terms = 8;
 // Throws argument_error if the term is not one i32.
 void require_offset_term(const tensor_desc& term);
 
-// The sum of the terms at these addresses. Throws argument_error if one is null.
+// The sum of the terms at these addresses. Throws argument_error if an address is null.
 std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> addresses);
 
-// The chain of row operations around a Select, from the scores to the result. Only the chain reads
-// the values between them.
+// A chain of row operations around a Select or before a SoftMax. Only the chain reads the values
+// between the scores and the result.
 struct row_chain {
     std::size_t scores = 0; // tensor ids
     std::size_t result = 0;
     std::vector<logical_tensor> operands;
     std::vector<row_step> steps; // with indices into `operands`
     std::optional<row_soft_max> soft_max;
-    std::optional<int> rank; // of the scores, if SoftMax's axis is last only for that rank
+    std::optional<int> rank; // of the scores, if SoftMax's axis is not negative
     std::optional<row_quantize> quantize;
     std::vector<offset_term> causal_offset;   // of a causal Select; the offset is their sum
     std::optional<logical_tensor> statistics; // of a SoftMax in training, if used

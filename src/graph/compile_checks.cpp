@@ -8,10 +8,10 @@
 namespace maskwise::graph {
 namespace {
 
-// The model's order. If that is not row-major, extents of 1 at the end become the outermost. No
-// address depends on that. But as the innermost they would have a stride of 1, like another
-// dimension, and oneDNN 3.7 to 3.13 then computes a SoftMax along such an extent, fused with an
-// Add, as if row-major.
+// The model's order of dimensions. If the order is not row-major, trailing dimensions of extent 1
+// become the outermost. No address depends on their place. As the innermost, such a dimension and
+// another dimension may both have stride 1. oneDNN 3.7 to 3.13 then computes a SoftMax along the
+// dimension, fused with an Add, as if the tensor were row-major.
 dimension_order order_like(const logical_tensor& model) {
     auto order = order_of(meant_strides(model));
     const int rank = model.extents.rank();
@@ -60,14 +60,14 @@ void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {
     for (int i = 0; fits && i < inferred.rank(); ++i)
         fits = dst.extents[i] == unknown_extent || dst.extents[i] == inferred[i];
     if (!fits)
-        throw shape_error("dst is given as " + shape_text(dst) + ", inferred is " +
+        throw shape_error("dst is given as " + shape_text(dst) + ", but its inferred shape is " +
                           to_string(inferred));
 }
 
 void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models) {
     if (dst.layout != layout_kind::any && dst.layout != layout_kind::strided)
-        throw argument_error("dst has a layout that cannot be written; ask for strided or any");
+        throw argument_error("dst has a layout that cannot be written; use strided or any");
     const bool was_open = !dst.shape_known();
     dst.extents = shape;
     dst.rank_known = true;

@@ -14,8 +14,8 @@
 
 namespace maskwise::graph {
 
-// Whether Maskwise can compile a partition of this operator alone for every shape: the client sees
-// a claim (is_supported), so it must hold. If it returns false, `reason` says why.
+// Whether Maskwise can compile a partition of this operator alone for every shape. The client sees
+// the answer (is_supported), so compile must not refuse later. If false, `reason` says why.
 bool can_claim(const op& candidate, std::string& reason);
 
 // A single Select compiled for the tensors of one compile call. Immutable; any number of threads
@@ -34,16 +34,17 @@ struct compiled_select {
     bool is_empty = false;         // dst has no elements: pointers may be null
 };
 
-// Compiles `select` for these tensors. The first tensor with an operand's id counts; other tensors
-// are ignored. An `any` output gets the dense layout of the operand with dst's shape, so that most
-// of the traffic is contiguous. Throws argument_error (missing id, unknown input shape, unreadable
-// layout, types outside the schema) and shape_error (broadcast, dst of another shape).
+// Compiles `select` for these tensors. Each operand is the first tensor with its id; other tensors
+// are ignored. A dst with layout `any` becomes dense in the order of the first of src_0, src_1 and
+// cond that has dst's shape, so that most of the traffic is contiguous. Throws argument_error
+// (missing id, unknown input shape, unreadable layout, types outside the schema) and shape_error
+// (broadcast, dst of another shape).
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs);
 
-// Whether the types at compile are types of the schema. oneDNN checks types at add_op only and
-// computes some other mixtures by accident, so the caller leaves such a compile to oneDNN if it
-// can.
+// Whether the types at compile fit the schema. oneDNN checks types at add_op only, and computes
+// some other combinations by accident. If the types do not fit, the caller leaves the compile to
+// oneDNN if possible. Throws argument_error if an operand is missing.
 bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
                       std::span<const logical_tensor> outputs);
 

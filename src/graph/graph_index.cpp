@@ -21,8 +21,8 @@ std::span<const op* const> graph_index::users(std::size_t value) const {
 }
 
 const op* graph_index::only_user(std::size_t value) const {
-    const auto all = users(value);
-    return all.size() == 1 ? all[0] : nullptr;
+    const auto consumers = users(value);
+    return consumers.size() == 1 ? consumers[0] : nullptr;
 }
 
 const op* graph_index::only_reader(std::size_t value) const {

@@ -10,22 +10,25 @@
 
 namespace maskwise::graph {
 
-// Whether the operator with this id may be taken.
+// Whether a pattern may contain the operator with this id.
 using op_filter = std::function<bool(std::size_t)>;
 
-// The makers and the users of the values of a graph, by tensor. Refers to the operators.
+// The producer ("maker") and the consumers ("users") of each tensor of a graph. Holds pointers into
+// `ops`, so `ops` must outlive the index.
 class graph_index {
 public:
-    // All operators count as users. With a filter, only those that it takes count as makers.
+    // All operators count as users. With a filter, only operators that pass the filter count as
+    // makers.
     explicit graph_index(std::span<const op> ops, const op_filter& may_make = {});
 
-    // Null if the value comes from outside.
+    // The operator that outputs the value. Null if the value is an input of the graph, or if the
+    // filter rejects the operator.
     const op* maker(std::size_t value) const;
     // One entry per input slot: an operator that uses the value twice is listed twice.
     std::span<const op* const> users(std::size_t value) const;
-    // The operator that alone uses the value, once, or null.
+    // The operator with the only use of the value; null if there are several uses or none.
     const op* only_user(std::size_t value) const;
-    // The same, but GenIndex, which reads only a tensor's shape, does not count as a user.
+    // The same as only_user, but ignores uses by GenIndex, which reads only a tensor's shape.
     const op* only_reader(std::size_t value) const;
 
 private:

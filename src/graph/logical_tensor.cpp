@@ -48,8 +48,8 @@ std::string shape_text(const logical_tensor& tensor) {
 
 tensor_desc to_desc(const logical_tensor& tensor) {
     if (tensor.layout != layout_kind::strided || !tensor.shape_known())
-        throw argument_error("tensor " + std::to_string(tensor.id) + ' ' + shape_text(tensor) +
-                             " has no known shape and strides");
+        throw argument_error("tensor " + std::to_string(tensor.id) + " (" + shape_text(tensor) +
+                             ") has no known shape and strides");
     tensor_desc desc{tensor.type, tensor.extents, {}};
     const auto width = static_cast<std::int64_t>(width_bytes(tensor.type));
     for (const std::int64_t stride_elems : tensor.strides_elems) {
@@ -59,20 +59,20 @@ tensor_desc to_desc(const logical_tensor& tensor) {
                                  std::to_string(tensor.id) + " are negative");
         if (!stride_bytes)
             throw argument_error("strides " + to_string(tensor.strides_elems) + " of tensor " +
-                                 std::to_string(tensor.id) + " leave 64 bits in bytes");
+                                 std::to_string(tensor.id) + " overflow 64 bits in bytes");
         desc.strides_bytes.push_back(*stride_bytes);
     }
-    span_bytes(desc); // throws if that is more than can be addressed
+    span_bytes(desc); // throws if the span is too large to be addressed
     return desc;
 }
 
 tensor_desc to_input_desc(const logical_tensor& input) {
-    logical_tensor still = input;
+    logical_tensor strided = input;
     if (input.property == property_kind::host_scalar) {
-        still.layout = layout_kind::strided;
-        still.strides_elems = dims::filled(input.extents.rank(), 0);
+        strided.layout = layout_kind::strided;
+        strided.strides_elems = dims::filled(input.extents.rank(), 0);
     }
-    return to_desc(still);
+    return to_desc(strided);
 }
 
 } // namespace maskwise::graph

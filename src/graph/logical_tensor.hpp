@@ -15,8 +15,8 @@ enum class property_kind : std::uint8_t { undef, variable, constant, host_scalar
 // An extent that the client left open.
 inline constexpr std::int64_t unknown_extent = INT64_MIN;
 
-// A value of the graph as the client describes it, at add_op or at compile. Strides are in elements
-// and meaningful if layout is strided and the shape is known.
+// A value of the graph as the client describes it, at add_op or at compile. Strides are in
+// elements, and have a meaning only if layout is strided and the shape is known.
 struct logical_tensor {
     std::size_t id = 0;
     data_type type = data_type::undef;
@@ -28,20 +28,22 @@ struct logical_tensor {
     int host_type = 0;         // if `type` is undef: the host's number of the type
     std::size_t layout_id = 0; // the host's number of an opaque layout
 
-    // Rank and every extent known. A negative extent that is not the marker counts as known: it is
-    // wrong, not open.
+    // Whether rank and all extents are known. A negative extent other than unknown_extent counts as
+    // known, because it is an error.
     bool shape_known() const;
     bool has_type_of(const logical_tensor& other) const {
         return type == other.type && host_type == other.host_type;
     }
-    // Whether an output may share this input's memory. Host scalars have none, and constants stay.
+    // Whether an output may overwrite this input. Host scalars have no memory, and constants must
+    // not change.
     bool may_be_overwritten() const {
         return property != property_kind::host_scalar && property != property_kind::constant;
     }
 };
 
-// The strides of a strided tensor of known shape. An extent of 1 gets the stride that it would have
-// in a dense tensor: no address depends on it, but libraries read a layout from it.
+// The strides of a strided tensor of known shape. A dimension of extent 1 gets the largest extent *
+// stride of the dimensions after it, as in a dense tensor. No address depends on that stride, but
+// libraries derive a layout from it.
 dims meant_strides(const logical_tensor& tensor);
 
 // Whether the tensor is known to have one element.
@@ -49,18 +51,19 @@ bool is_one_element(const logical_tensor& tensor);
 
 bool same_known_shape(const logical_tensor& a, const logical_tensor& b);
 
-// Whether both have the same shape and every index the same offset in elements.
+// Whether both tensors have the same layout and shape, and the same offset in elements for each
+// index.
 bool lie_alike(const logical_tensor& a, const logical_tensor& b);
 
-// For reasons: "{2,?,4}" or "unknown rank".
+// The shape for error texts: "{2,?,4}" or "unknown rank".
 std::string shape_text(const logical_tensor& tensor);
 
 // The engine's description of a strided tensor with known shape. Throws argument_error for another
-// layout, an open shape, strides that leave int64 in bytes, and negative strides, which oneDNN does
-// not have. Throws shape_error if the tensor spans more than can be addressed.
+// layout, an open shape, strides that overflow int64 in bytes, and negative strides, which oneDNN
+// does not have. Throws shape_error if the tensor spans more bytes than can be addressed.
 tensor_desc to_desc(const logical_tensor& tensor);
 
-// The same for an input, which may be a host scalar without a layout.
+// The same as to_desc, for an input that may be a host scalar without a layout.
 tensor_desc to_input_desc(const logical_tensor& input);
 
 } // namespace maskwise::graph

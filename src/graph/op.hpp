@@ -10,7 +10,7 @@
 
 namespace maskwise::graph {
 
-// The operators that the matcher tells apart. `other` is every operator that Maskwise never takes.
+// The operators that the matcher distinguishes. `other` is every operator that Maskwise never runs.
 enum class op_kind : std::uint8_t {
 #define MASKWISE_ROW_BINARY(name, ...) name,
 #define MASKWISE_ROW_UNARY(name, ...) name,
@@ -37,7 +37,7 @@ struct op {
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
     std::optional<std::string> mode; // of SoftMax; only Maskwise has nan_as_zero
-    // LeakyReLU: alpha; Quantize: scale and zero point, unset if it has one for each channel.
+    // LeakyReLU: alpha; Quantize: scale and zero point, unset if Quantize has them per channel.
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
@@ -47,7 +47,7 @@ struct op {
     bool keeps_dims = false;                       // of ReduceSum
 };
 
-// Whether the operator works along this dimension of its first input, counted from the end.
+// Whether the operator's axis is this dimension of its first input, counted from the end.
 inline bool works_along(const op& op, int from_end) {
     const int rank = op.inputs[0].extents.rank();
     return op.axis && (*op.axis == -from_end || *op.axis == rank - from_end);

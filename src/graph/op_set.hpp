@@ -8,20 +8,21 @@
 
 namespace maskwise::graph {
 
-// Sets of operators and the values between them. Ids name tensors and operators.
+// Functions on lists of operators. Ids identify tensors and operators.
 
-// Whether an operator of the set makes the tensor.
+// Whether an operator of the list outputs the tensor.
 bool makes(std::span<const op> ops, std::size_t tensor);
-// Whether an operator of the set reads it.
+// Whether an operator of the list reads the tensor.
 bool reads(std::span<const op> ops, std::size_t tensor);
 
-// The inputs that no operator of the set makes, one entry per slot.
+// The inputs that no operator of the list outputs, one entry per input slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
-// Operators in topological order, divided by a chain: those that the chain's first value depends on
-// run before the chain, all others after it. Neither part has members of the chain.
+// Operators in topological order, divided by a chain. The operators that the chain's input depends
+// on run before the chain, all other operators after the chain. Neither part contains the chain's
+// operators.
 struct division {
-    std::vector<op> before, after; // in the order of the whole
+    std::vector<op> before, after; // each in the order of `ops`
 };
 division divide(std::span<const op> ops, std::span<const std::size_t> chain,
                 std::size_t chain_input);
@@ -31,8 +32,8 @@ struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors
 };
 
-// Repeatedly takes the earliest node whose inputs are all available, so a list in topological order
-// keeps its order.
+// Indexes of the nodes. Repeatedly picks the first node whose inputs are all available, so nodes in
+// topological order are not reordered. Nodes of a cycle are missing.
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes);
 
 } // namespace maskwise::graph

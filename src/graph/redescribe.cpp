@@ -16,7 +16,7 @@ shape_map shapes_at_compile(std::span<const op> ops, std::span<const logical_ten
     return infer_shapes(ops, std::move(shapes));
 }
 
-// A shape that was unknown at add_op counts as new: no decision has used it.
+// A shape that was unknown at add_op counts as new, because no decision has used it.
 bool has_new_shape(std::span<const op> ops, const shape_map& shapes) {
     const auto is_new = [&](const logical_tensor& recorded) {
         return !recorded.rank_known || recorded.extents != shapes.at(recorded.id);

@@ -42,8 +42,8 @@ using select_kernel = kernel_entry<select_key, select_fn>;
 using pick_kernel = kernel_entry<pick_key, pick_fn>;
 using pack_kernel = kernel_entry<pack_key, pack_fn>;
 
-// The kernels of one instruction set, in the order of kernel_list.inc. Only bf16 products differ
-// from those of `base`.
+// The kernels of one instruction set, in the order of kernel_list.inc. Only bf16 products and their
+// preparation may differ from the kernels of `base`.
 struct kernel_table {
     isa target, base;
     std::span<const select_kernel> selects;
@@ -51,11 +51,11 @@ struct kernel_table {
     std::span<const pack_kernel> packs;
     row_kernels rows;
     attention_kernels attention;
-    // For panels of four queries and of one. Scalar tables have null functions here.
+    // Kernels for panels of four queries and of one. In scalar tables, these functions are null.
     attention_kernels attention_panel_of_4, attention_panel_of_1;
 };
 
-// One table per instruction set compiled in. The caller runs only kernels that the CPU supports.
+// One table per compiled instruction set. The caller runs only kernels that the CPU supports.
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
 // The table of exactly this instruction set. Throws argument_error if there is none. AMX products
@@ -71,8 +71,8 @@ std::string to_string(const pick_key& key);
 std::string to_string(const pack_key& key);
 std::string_view to_string(access_kind kind);
 
-// The entry with this key. Throws argument_error for a key outside kernel_list.inc; every table has
-// all of its keys.
+// The entry with this key. Throws argument_error for a key outside kernel_list.inc. Every table has
+// all keys of that list.
 template <class Entry>
 const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::key)& key) {
     for (const Entry& entry : entries)

@@ -1,7 +1,7 @@
 #pragma once
 
-// Chooses the targets that Highway compiles: those of supported_isas(). Include this before
-// hwy/foreach_target.h. SCALAR replaces EMU128, because it needs no vector extension of the
+// Chooses the targets that Highway compiles, to match supported_isas(). Include this before
+// hwy/foreach_target.h. SCALAR replaces EMU128, because SCALAR needs no vector extension of the
 // compiler.
 #define HWY_COMPILE_ALL_ATTAINABLE
 #define HWY_BROKEN_EMU128 1

@@ -1,6 +1,7 @@
-// maskwise-info: which libdnnl and libtbb a program started from here would get, whether the plugin
-// is in front, and which kernels this CPU runs. With a program's path: which of these libraries the
-// program names. With a process's number: which of them that process has loaded.
+// maskwise-info prints which libdnnl and libtbb a program started from here loads, whether the
+// plugin precedes libdnnl, and which kernels this CPU runs. With a program's path, it prints which
+// of these libraries the file names. With a process's number, it prints the plugin, the libdnnl and
+// the plugin's state in that process.
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
@@ -106,7 +107,7 @@ std::optional<int> number_of(const std::string& text) {
 
 int main(int argc, char** argv) {
     const std::string usage =
-        "maskwise-info            what a program started from here would get\n"
+        "maskwise-info            the libraries and kernels that a program started from here gets\n"
         "maskwise-info PROGRAM    which of these libraries the file PROGRAM names; it is not run\n"
         "maskwise-info PID        whether the plugin is active in a running process\n";
     const std::string argument = argc > 1 ? argv[1] : "";

@@ -3,8 +3,8 @@
 namespace maskwise::onednn {
 
 // maskwise-info PID: prints the plugin and the libdnnl of a running process, and whether the plugin
-// is active there. Throws maskwise::error if the process does not exist or may not be read. Linux's
-// rules of ptrace apply.
+// is active there. Throws maskwise::error if the process does not exist, or if Linux's ptrace rules
+// forbid reading it.
 int print_process(int pid);
 
 } // namespace maskwise::onednn

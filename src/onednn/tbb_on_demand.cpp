@@ -1,6 +1,6 @@
-// The plugin calls oneTBB but loads without it: this file defines the functions of libtbb that
-// exec/parallel_tbb.cpp calls, and forwards each to the libtbb of the process. The linker checks
-// the list: it rejects a plugin with an undefined function of oneTBB.
+// The plugin calls oneTBB but does not link it. This file defines the functions of libtbb that
+// exec/parallel_tbb.cpp calls, and forwards each function to the libtbb of the process. The linker
+// checks the list, because the linker rejects a plugin with an undefined function of oneTBB.
 
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <optional>
 
-// The mangled names, without their beginning "_ZN3tbb6detail2r1".
+// The mangled names, without the prefix "_ZN3tbb6detail2r1".
 #define TBB_FUNCTIONS(F)                                                                           \
     F(8allocateERPNS0_2d117small_object_poolEm)                                                    \
     F(8allocateERPNS0_2d117small_object_poolEmRKNS2_14execution_dataE)                             \
@@ -30,8 +30,8 @@
 
 namespace {
 
-// Each function has up to four parameters, pointers or integers, and returns one or nothing. In
-// every supported ABI each parameter has its own register, so one signature forwards all functions.
+// Each function has at most four parameters and one result, all pointers or integers. In every
+// supported ABI each parameter has its own register, so one signature forwards all functions.
 using word = std::uintptr_t;
 using tbb_function = word(word, word, word, word);
 
@@ -41,7 +41,7 @@ struct {
 #undef F
 } libtbb;
 
-// The first function that `handle` lacks, or null.
+// Looks up every function. Returns the name of the first one that `handle` lacks, or null.
 const char* resolve_all(void* handle) {
 #define F(name)                                                                                    \
     libtbb._ZN3tbb6detail2r1##name =                                                               \
@@ -71,18 +71,18 @@ constexpr const char* probe_name = "TBB_runtime_interface_version";
 
 std::atomic<bool> is_resolved = false;
 
-// Not a pointer, because RTLD_DEFAULT is null.
+// nullopt if no libtbb is loaded. Not a plain pointer, because RTLD_DEFAULT is null.
 std::optional<void*> find_loaded() {
     if (dlsym(RTLD_DEFAULT, probe_name) != nullptr) return RTLD_DEFAULT;
     if (void* const handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
     return std::nullopt;
 }
 
-bool take(void* handle, const char* how) noexcept {
+bool resolve_from(void* handle, const char* how) noexcept {
     const char* const known = onednn::file_of(dlsym(handle, probe_name));
     const char* const file = known != nullptr ? known : soname;
     if (const char* missing = resolve_all(handle)) {
-        std::fprintf(stderr, "maskwise: %s is without %s: the calling thread works alone\n", file,
+        std::fprintf(stderr, "maskwise: %s lacks %s: the calling thread works alone\n", file,
                      missing);
         return false;
     }
@@ -90,11 +90,11 @@ bool take(void* handle, const char* how) noexcept {
     return is_resolved = true;
 }
 
-// Called once per process: opening a missing library takes 100 microseconds.
-bool take_any() noexcept {
+// Called once per process, because opening a missing library is slow.
+bool resolve_or_open() noexcept {
     if (is_resolved) return true;
-    if (const auto loaded = find_loaded()) return take(*loaded, "already loaded");
-    if (void* const handle = dlopen(soname, RTLD_LAZY)) return take(handle, "opened");
+    if (const auto loaded = find_loaded()) return resolve_from(*loaded, "already loaded");
+    if (void* const handle = dlopen(soname, RTLD_LAZY)) return resolve_from(handle, "opened");
     std::fprintf(stderr, "maskwise: no oneTBB, the calling thread works alone: %s\n", dlerror());
     return false;
 }
@@ -103,11 +103,11 @@ bool take_any() noexcept {
 
 bool has_tbb(tbb_search where) noexcept {
     if (is_resolved.load(std::memory_order_acquire)) return true;
-    if (where == tbb_search::open_too) return at_first_use<take_any>();
+    if (where == tbb_search::open_too) return at_first_use<resolve_or_open>();
     const auto lock = lock_first_use();
     if (is_resolved) return true;
     const auto loaded = find_loaded();
-    return loaded && take(*loaded, "already loaded");
+    return loaded && resolve_from(*loaded, "already loaded");
 }
 
 } // namespace maskwise

@@ -7,18 +7,17 @@
 namespace maskwise {
 namespace {
 
-// With at least this many items, the packing kernel's outer loop walks the groups around them.
-// With fewer, each group has its own offsets.
+// With this many items per group, the packing kernel's loop over groups costs little.
 constexpr std::int64_t enough_items = 32;
-// Prefetched lines leave room in L1 for the current tile.
+// Upper bound on the prefetched lines, so that the current tile stays in L1.
 constexpr std::int64_t most_lines = 512;
 
 level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::size_t operand) {
     return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
 }
 
-// Leaves out loops of which a whole tile holds one element. A smaller tile keeps all others, even
-// with one element.
+// Omits loops of which a whole tile holds one element. A smaller tile omits the same loops and no
+// other loops.
 levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                   std::size_t operand) {
     levels columns;
@@ -33,7 +32,7 @@ int largest_power_of_two(std::int64_t bytes) {
     return static_cast<int>(unit);
 }
 
-// Kernels that move runs are listed by the bytes of one move, the others by element width.
+// Kernels that move runs are keyed by the bytes of one move, other kernels by the element's width.
 pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std::int64_t width) {
     const bool moves_runs =
         access.kind == access_kind::gather || access.kind == access_kind::scatter;
@@ -42,7 +41,7 @@ pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std
     return find_kernel(kernels.packs, {access.kind, unit}).run;
 }
 
-// Level `next` becomes the groups; the levels outside it become blocks.
+// Level `next` becomes the groups; the levels outside level `next` become blocks.
 void lay_out_groups(operand_access& access, const levels& loops, int next) {
     if (next == loops.count) return;
     access.layout.groups = loops[next].extent;
@@ -51,8 +50,9 @@ void lay_out_groups(operand_access& access, const levels& loops, int next) {
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
 }
 
-// Levels from `first` on are items of access.layout.item_bytes in the buffer. Stores offsets for
-// some tens of items; the other levels become groups and blocks.
+// The levels from `first` on become items of access.layout.item_bytes, until there are
+// enough_items. The remaining levels become groups and blocks. A single remaining level becomes
+// items, too, if there are then at most 2 * enough_items.
 void lay_out_items(operand_access& access, const levels& loops, int first) {
     int last = first;
     while (last < loops.count && product(loops, first, last) < enough_items) ++last;
@@ -64,7 +64,7 @@ void lay_out_items(operand_access& access, const levels& loops, int first) {
 }
 
 // Whether the innermost level has enough elements for the step kernel.
-bool steps(const levels& loops) {
+bool suits_step_kernel(const levels& loops) {
     return loops[0].extent >= enough_items;
 }
 
@@ -76,7 +76,8 @@ void lay_out_steps(operand_access& access, const levels& loops) {
     lay_out_groups(access, loops, 1);
 }
 
-// Offsets of the elements of some levels: in the operand, and in a buffer that holds all levels.
+// Byte offsets of the elements of the levels `numbers`. offsets_of returns offsets in the operand,
+// and places_of in a buffer that holds all levels.
 std::vector<std::int32_t> offsets_of(const levels& loops, std::span<const int> numbers) {
     levels picked;
     for (const int i : numbers) picked.append(loops[i]);
@@ -107,7 +108,7 @@ void lay_out_transpose(operand_access& access, const levels& loops, const transp
     access.layout.buffer_group_bytes = is_even ? product(loops, 0, t.groups[0]) * width : 0;
 }
 
-// Moves runs of adjacent elements, copies of one element, or single elements.
+// Lays out moves of runs of adjacent elements, copies of one element, or single elements.
 void lay_out_moves(operand_access& access, const levels& loops, bool splat, bool run) {
     if (splat) access.kind = access_kind::splat;
     if (splat || run) access.layout.item_bytes *= loops[0].extent;
@@ -126,7 +127,7 @@ void lay_out_windows(operand_access& access) {
         farthest(access.layout.block_offsets);
 }
 
-// Packs the operand's elements into a buffer, level by level. For dst, unpacks them from it.
+// The access that packs an operand into a buffer, or for dst unpacks it from the buffer.
 operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
     operand_access access;
@@ -142,13 +143,13 @@ operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
         access.kind = access_kind::repeat;
         return access;
     }
-    // Up to four repeats of an element are transposed like equal planes.
+    // Up to four copies of an element are transposed like equal planes.
     transposition blocks;
     if (!is_dst && !run && (!splat || loops[0].extent <= 4))
         blocks = choose_transposition(loops, width);
     if (!blocks.groups.empty())
         lay_out_transpose(access, loops, blocks);
-    else if (!is_dst && !run && !splat && steps(loops))
+    else if (!is_dst && !run && !splat && suits_step_kernel(loops))
         lay_out_steps(access, loops);
     else
         lay_out_moves(access, loops, splat, run);
@@ -157,7 +158,7 @@ operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
     return access;
 }
 
-// The tile's loops in which the operand moves, shortest stride first.
+// The tile's loops in which the operand moves, ascending by stride, so negative strides come first.
 levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     levels moving;
     for (const int d : nest.numbers()) {
@@ -168,8 +169,9 @@ levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::si
     return moving;
 }
 
-// Whether dst's order walks the operand's memory forward, apart from a line or two.
-bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
+// Whether dst's order walks the operand's memory forward. Steps back within two lines count as
+// forward.
+bool walks_forward(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     constexpr std::int64_t few_lines_bytes = 128;
     std::int64_t reached = 0;
     for (const int d : nest.numbers()) {
@@ -181,15 +183,15 @@ bool walks_on(const loop_nest& nest, const tile_extents& extents, std::size_t op
     return true;
 }
 
-// Whether the hardware's prefetchers predict the next dense piece. A transposed operand moves
-// forward, too, but is slow enough that prefetching pays if other operands are packed with it.
-bool is_foreseen(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
-                 access_kind kind, bool packed_alone) {
+// Whether the hardware's prefetchers predict the next dense piece. For a transposed operand, the
+// prefetchers suffice only if no other operand is gathered, scattered or transposed.
+bool is_predicted(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
+                  access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;
-    return kind == access_kind::transpose ? packed_alone : walks_on(nest, extents, operand);
+    return kind == access_kind::transpose ? packed_alone : walks_forward(nest, extents, operand);
 }
 
-// Covers pieces that begin anywhere in a line: such a piece may end in one more line.
+// A piece may begin anywhere in a line, so it may end in one more line than its length fills.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;
@@ -207,21 +209,22 @@ std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& p
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone) {
     const levels moving = moving_levels(nest, extents, operand);
-    // Operands that run backwards are left to the hardware.
+    // Operands that run backwards are left to the hardware's prefetchers.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
-    // Levels whose steps skip no line form one dense piece; the other levels repeat it.
+    // Levels whose steps skip no line form one dense piece; the other levels repeat the piece.
     std::int64_t last_byte = nest.width_bytes[operand] - 1;
     auto next = moving.begin();
     for (; next != moving.end() && next->stride_bytes <= last_byte + 1 + line_bytes; ++next)
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
     for (; next != moving.end(); ++next) pieces.append(*next);
-    // Lines that hold few elements each are left to the hardware, too.
+    // Separate pieces whose lines hold fewer than eight elements each are left to the prefetchers,
+    // too.
     const std::int64_t lines = last_byte / line_bytes + 1;
     const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0
             ? all_lines > elements_of(extents) / 8
-            : lines > most_lines || is_foreseen(nest, extents, operand, kind, packed_alone))
+            : lines > most_lines || is_predicted(nest, extents, operand, kind, packed_alone))
         return {};
     return a_byte_in_each_line(offsets_of(pieces), last_byte);
 }
@@ -235,13 +238,14 @@ operand_access make_access(const loop_nest& nest, const tiling& tile, const tile
                            std::size_t operand, const kernel_table& kernels) {
     const std::int64_t width = nest.width_bytes[operand];
     levels loops = columns_of(nest, tile, extents, operand);
-    const bool still = loops.count == 1 && loops[0].stride_bytes == 0;
-    const bool runs = loops.count == 0 || (loops.count == 1 && loops[0].stride_bytes == width);
+    const bool is_constant = loops.count == 1 && loops[0].stride_bytes == 0;
+    const bool is_contiguous =
+        loops.count == 0 || (loops.count == 1 && loops[0].stride_bytes == width);
     level rows{1, 0};
     if (tile.row_loop >= 0) rows = level_of(nest, extents, tile.row_loop, operand);
-    if (still || runs) {
+    if (is_constant || is_contiguous) {
         operand_access direct;
-        direct.columns = still ? column_class::zero : column_class::unit;
+        direct.columns = is_constant ? column_class::zero : column_class::unit;
         direct.row_bytes = rows.stride_bytes;
         return direct;
     }

@@ -11,14 +11,16 @@ namespace {
 // Target length of an operand's contiguous pieces in a box.
 constexpr std::int64_t longest_run_bytes = 256;
 // The target for dst if its pieces end within cache lines. Two tiles share each such line, and
-// longer pieces share fewer lines. Not a power of two, or rows of the buffers would collide in L1.
+// longer pieces share fewer lines. The length is not a power of two, because rows of the buffers
+// would then collide in L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
-// A box holds at most this much of one operand.
+// Upper bound on the bytes of dst in a box.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
-// A box grows at least to this size. Its buffers and offsets fit L1 together.
+// fill() grows a box up to the smaller of these sizes. The box's buffers and offsets then fit L1
+// together.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Smaller operands stay in L2, or in L1, anyway.
+// Operands up to these sizes stay in L2 and in L1, whatever the box.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
 // Offsets inside a box, up to an element's last byte, have 32 bits.
@@ -102,7 +104,7 @@ private:
 
     void grow(int d, std::int64_t wanted, std::int64_t most) {
         const std::int64_t extent = nest_[d].extent, room = room_for(d, most);
-        // Taking a whole loop is better than cutting it in two.
+        // A whole loop is better than a loop cut in two.
         std::int64_t next = extent <= 2 * wanted && extent <= room ? extent : wanted;
         next = std::min({next, extent, room});
         if (next < extent && box_extent(d) == 1 && cut_loops() == most_cut_loops) return;
@@ -150,7 +152,7 @@ tile_extents choose_box(const loop_nest& nest) {
                 tile.reach(o, o == op_dst ? 2 * bytes : bytes); // partial lines cost twice
     if (distinct_bytes(nest, op_dst) > cached_bytes && pieces_end_within_lines(nest))
         tile.reach(op_dst, longest_broken_run_bytes);
-    // If there is room left, take whole lines of operands in L2, too.
+    // If the box has room, it gets whole lines of operands that do not fit L1, too.
     for (const std::size_t o : {op_src_0, op_src_1, op_cond})
         if (distinct_bytes(nest, o) > cached_in_l1_bytes) tile.reach(o, line_bytes);
     tile.fill();

@@ -43,9 +43,9 @@ bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
     return true;
 }
 
-// Narrower elements are packed by whole vectors, which was faster. The whole tile decides for all,
-// because a smaller one may happen to have runs of one element.
-bool picks(const select_plan& plan) {
+// Whether the pick kernel runs. Narrower elements are packed by whole vectors, which is faster. The
+// whole tile decides for all tiles, because a smaller tile may happen to have runs of one element.
+bool uses_pick_kernel(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
     return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
            is_moved_everywhere(plan, op_src_0) && is_moved_everywhere(plan, op_src_1);
@@ -62,7 +62,7 @@ std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_exten
     return both;
 }
 
-// The index of a shape has one bit for each cut loop; the bit is set at that loop's last tile.
+// A shape's index has one bit per cut loop. The bit is set at that loop's last tile.
 tile_extents extents_of_shape(const select_plan& plan, std::size_t index) {
     tile_extents extents = plan.tile.extent;
     std::size_t bit = 1;
@@ -113,8 +113,8 @@ void lay_out_grid(select_plan& plan) {
     }
 }
 
-// The largest buffer of all tile shapes. Smaller tiles may pack a source that overlaps itself and
-// that whole tiles read in place.
+// The size of the operand's largest buffer over all tile shapes. Smaller tiles may pack a source
+// with overlapping elements that whole tiles read in place.
 std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     std::int64_t most = 0;
     for (const tile_shape& shape : plan.shapes)
@@ -133,7 +133,7 @@ void connect_operands(select_plan& plan) {
     if (plan.tiles > 1)
         for (std::size_t i = 0; i < plan.shapes.size(); ++i)
             add_lines(plan.shapes[i], plan.nest, extents_of_shape(plan, i));
-    if (picks(plan))
+    if (uses_pick_kernel(plan))
         for (std::size_t i = 0; i < plan.shapes.size(); ++i)
             plan.shapes[i].pick_offsets = pick_offsets(plan, extents_of_shape(plan, i));
     std::int64_t scratch = 0;
@@ -148,9 +148,9 @@ void connect_operands(select_plan& plan) {
     plan.scratch_bytes = scratch;
 }
 
-// If cond is constant along a row, only the chosen source is read. In rows of several lines, that
-// keeps the other source's lines out of the caches.
-bool takes_sides_by_row(const select_plan& plan) {
+// Whether cond is constant along each row, so that only the selected source is read, and rows span
+// several lines. In shorter rows, lines of the other source are fetched, too.
+bool reads_one_source_per_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
     const tile_shape& shape = plan.shapes[0];
     return shape.access[op_cond].columns == column_class::zero &&
@@ -161,12 +161,13 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
     if (plan.tiles == 0) return 0;
     const auto bytes = [&](std::size_t o) { return distinct_bytes(plan.nest, o); };
     std::int64_t sources = bytes(op_src_0) + bytes(op_src_1);
-    if (takes_sides_by_row(plan)) sources = std::min(sources, bytes(op_dst));
+    if (reads_one_source_per_row(plan)) sources = std::min(sources, bytes(op_dst));
     return bytes(op_cond) + sources + bytes(op_dst);
 }
 
-// Rows of few cache lines that do not begin and end at a line. About every second line is written
-// in part, so it is read first. Ordinary stores let the hardware prefetch it.
+// Whether rows have few cache lines and do not begin and end at a line's boundary. Many lines are
+// then written in part, so these lines are read first. With plain stores, the hardware prefetches
+// such lines.
 bool rows_end_within_lines(const select_plan& plan) {
     constexpr std::int64_t few_lines = 4;
     const tile_shape& whole = plan.shapes[0];

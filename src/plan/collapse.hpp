@@ -25,14 +25,15 @@ struct basic_loop {
 };
 
 // An element-wise operation as nested loops over dst's elements, innermost first. No loop has
-// extent 1, dst's strides are positive and ascending, and neighbours that can be merged are merged.
-// dst is the last operand. Strides of inputs may be negative.
+// extent 1. dst's strides are positive and ascending. Neighbours that can be merged are merged. dst
+// is the last operand. Strides of inputs may be negative.
 template <std::size_t Operands>
 struct basic_loop_nest {
     int rank = 0;
     std::array<basic_loop<Operands>, max_rank> loops{};
     std::array<std::int64_t, Operands> width_bytes{};
-    // From the operand's element {0, ..., 0} to where the loops begin; not 0 if dst runs backwards.
+    // Bytes from the operand's element {0, ..., 0} to where the loops begin; 0 unless dst runs
+    // backwards.
     std::array<std::int64_t, Operands> first_bytes{};
     std::int64_t elements = 0; // of dst; if 0, the rank is 0, too
 
@@ -57,7 +58,8 @@ using operand_descs = std::array<const tensor_desc*, Operands>;
 
 namespace collapsing {
 
-// Dimensions of dst that are longer than 1, outermost first, with each input's stride or 0.
+// Adds the dimensions of dst that are longer than 1, outermost first, with each operand's stride,
+// or 0 where the operand is broadcast.
 template <std::size_t Operands>
 void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
     const dims& extents = operands.back()->extents;
@@ -73,7 +75,7 @@ void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operand
 
 // Reverses loops that walk dst backwards, so that dst's strides are positive.
 template <std::size_t Operands>
-void turn_forward(basic_loop_nest<Operands>& nest) {
+void reverse_backward_loops(basic_loop_nest<Operands>& nest) {
     for (basic_loop<Operands>& loop : nest) {
         if (loop.stride_bytes.back() >= 0) continue;
         for (std::size_t o = 0; o < Operands; ++o) {
@@ -90,21 +92,21 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
             if (outer.stride_bytes[o] != inner.extent * inner.stride_bytes[o]) return false;
         return true;
     };
-    int kept = 0;
+    int last = 0;
     for (int d = 1; d < nest.rank; ++d) {
-        if (is_one_loop(nest[kept], nest[d]))
-            nest[kept].extent *= nest[d].extent;
+        if (is_one_loop(nest[last], nest[d]))
+            nest[last].extent *= nest[d].extent;
         else
-            nest[++kept] = nest[d];
+            nest[++last] = nest[d];
     }
-    if (nest.rank > 0) nest.rank = kept + 1;
+    if (nest.rank > 0) nest.rank = last + 1;
 }
 
 } // namespace collapsing
 
-// Whether elements of dst overlap: each stride must be at least the span of the loops inside it.
-// Layouts that interleave dimensions without overlap count as overlapping, because telling them
-// apart needs a search. Call it before neighbouring loops are merged.
+// Whether elements of dst may overlap: true unless each stride is at least the span of the loops
+// inside it. Layouts that interleave dimensions without overlap count as overlapping, because
+// detecting such layouts needs a search. Call this before neighbouring loops are merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
@@ -115,7 +117,7 @@ bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     return false;
 }
 
-// The operand's distinct bytes in memory. Loops in which it does not move do not count.
+// The operand's distinct bytes in memory. Counts only loops along which the operand moves.
 template <std::size_t Operands>
 std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
@@ -124,8 +126,8 @@ std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t o
     return bytes;
 }
 
-// The nest of operands that broadcast one-way to dst and whose byte counts fit int64. Calls
-// `overlaps` if elements of dst overlap.
+// The loop nest of `operands`, which broadcast one-way to dst and whose byte counts fit int64.
+// Calls overlaps() if dst_overlaps.
 template <std::size_t Operands, class Overlaps>
 basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
                                    const Overlaps& overlaps) {
@@ -135,14 +137,15 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
     for (std::size_t o = 0; o < Operands; ++o)
         if (operands[o] != nullptr)
             nest.width_bytes[o] = static_cast<std::int64_t>(width_bytes(operands[o]->type));
-    collapsing::turn_forward(nest);
+    collapsing::reverse_backward_loops(nest);
     std::ranges::sort(nest, {}, [](const auto& loop) { return loop.stride_bytes.back(); });
     if (dst_overlaps(nest)) overlaps();
     collapsing::merge_neighbours(nest);
     return nest;
 }
 
-// Whether threads that write different elements may write the same bytes, by dst_overlaps.
+// Whether elements may overlap, by dst_overlaps. If so, threads that write different elements may
+// write the same bytes.
 inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });

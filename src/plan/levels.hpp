@@ -34,7 +34,7 @@ struct levels {
     }
 };
 
-// Elements of the levels first .. last - 1.
+// The number of elements of the levels [first, last).
 inline std::int64_t product(const levels& loops, int first, int last) {
     std::int64_t result = 1;
     for (int i = first; i < last; ++i) result *= loops[i].extent;
@@ -44,7 +44,7 @@ inline std::int64_t product(const levels& loops) {
     return product(loops, 0, loops.count);
 }
 
-// Offsets in bytes of these elements, innermost fastest.
+// Byte offsets of the elements of the levels [first, last), innermost level fastest.
 inline std::vector<std::int32_t> offsets_of(const levels& loops, int first, int last) {
     std::vector<std::int32_t> offsets(static_cast<std::size_t>(product(loops, first, last)));
     std::size_t filled = 1;

@@ -27,7 +27,7 @@ void check_operand(std::size_t which, const tensor_desc& tensor, const tensor_de
             std::to_string(width_bytes(tensor.type)) + " bytes, expected " +
             (expected == 0 ? "1, 2, 4, 8, 16 or a string" : std::to_string(expected)));
     if (tensor.type == data_type::string && !keeps_strings_aligned(tensor))
-        throw argument_error(describe(which, tensor) + " has strings off their alignment of " +
+        throw argument_error(describe(which, tensor) + " has strings that are not aligned to " +
                              std::to_string(alignof(std::string)) + " bytes");
     span_bytes(tensor); // throws on overflow
     require_one_way(tensor.extents, dst.extents, operand_names[which]);

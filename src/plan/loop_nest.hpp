@@ -24,7 +24,7 @@ inline per_operand<const tensor_desc*> operands_of(const select_desc& desc) {
 using loop_dim = basic_loop<operand_count>;
 using loop_nest = basic_loop_nest<operand_count>;
 
-// Validates as make_select_plan documents, then normalizes.
+// Checks the operands as make_select_plan documents, then collapses their loops.
 loop_nest make_loop_nest(const select_desc& desc);
 
 } // namespace maskwise

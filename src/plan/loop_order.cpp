@@ -7,10 +7,10 @@
 namespace maskwise {
 namespace {
 
-// Bytes that stay in L2 between two uses.
+// Operands up to this size stay in L2 between two uses.
 constexpr std::int64_t cached_bytes = 128 << 10;
 
-// Longer pieces share few of their lines with the next tile.
+// Pieces of this length or more share few of their lines with the next tile.
 constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
@@ -19,7 +19,7 @@ void move_innermost(loop_order& order, int loop) {
     if (position != end) std::rotate(position, position + 1, end);
 }
 
-// Bytes that the operand covers in one round of the loop: those of all loops inside it.
+// The operand's distinct bytes in all loops inside `loop`.
 std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
     for (const int d : nest.numbers().first(static_cast<std::size_t>(loop)))
@@ -27,18 +27,20 @@ std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) 
     return bytes;
 }
 
-void keep_shared_operands(loop_order& order, const loop_nest& nest) {
+void reuse_shared_operands(loop_order& order, const loop_nest& nest) {
     const auto outermost_first = order.loops;
-    // cond first, then the wider sources: the operand moved last is innermost.
+    // cond is moved first, then the wider sources, because the loop that is moved last becomes the
+    // innermost.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 && bytes_inside(nest, d, operand) > cached_bytes)
                 move_innermost(order, d);
 }
 
-// Tiles reuse operands that an earlier tile packed. cond is last, since it is shared most.
-void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
-                          const per_operand<bool>& is_moved) {
+// Makes successive tiles reuse operands that an earlier tile packed. cond is last, because tiles
+// share cond most.
+void reuse_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
+                           const per_operand<bool>& is_moved) {
     const auto outermost_first = order.loops;
     for (const std::size_t operand : {op_src_1, op_src_0, op_cond})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
@@ -46,8 +48,8 @@ void keep_packed_operands(loop_order& order, const loop_nest& nest, const tiling
                 move_innermost(order, d);
 }
 
-// The loop that continues in memory right after the tile's pieces; -1 if there is none or the
-// pieces are long.
+// The loop that continues in memory right after the tile's pieces; -1 if there is no such loop or
+// the pieces are long.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };
@@ -59,7 +61,7 @@ int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operan
     return is_short ? nearest : -1;
 }
 
-// The next tile finishes the cache lines in which this tile ends.
+// Makes the next tile finish the cache lines in which this tile ends.
 void follow_cache_lines(loop_order& order, const loop_nest& nest, const tiling& tile) {
     for (const std::size_t o : every_operand)
         if (distinct_bytes(nest, o) > cached_bytes)
@@ -72,8 +74,8 @@ loop_order choose_loop_order(const loop_nest& nest, const tiling& tile,
                              const per_operand<bool>& is_moved) {
     loop_order order{nest.rank, {}};
     std::ranges::reverse_copy(nest.numbers(), order.loops.begin());
-    keep_shared_operands(order, nest);
-    keep_packed_operands(order, nest, tile, is_moved);
+    reuse_shared_operands(order, nest);
+    reuse_packed_operands(order, nest, tile, is_moved);
     follow_cache_lines(order, nest, tile);
     return order;
 }

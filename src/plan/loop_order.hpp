@@ -10,10 +10,10 @@ struct loop_order {
     std::array<int, max_rank> loops{};
 };
 
-// dst's order, unless a source would be fetched or packed repeatedly. A loop goes innermost if an
-// operand is constant along it (a mask shared by heads), or if an operand's cache lines run along
-// it and the tile does not cover it. `is_moved`: packing moves the operand's elements one by one. A
-// pure function.
+// Returns dst's order, unless an input would be fetched or packed repeatedly. A loop becomes the
+// innermost if an operand is constant along the loop (such as a mask that heads share), or if an
+// operand's cache lines continue along the loop past the tile. `is_moved` tells whether packing
+// moves the operand's elements one by one. A pure function.
 loop_order choose_loop_order(const loop_nest& nest, const tiling& tile,
                              const per_operand<bool>& is_moved);
 

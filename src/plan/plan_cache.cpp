@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-// A plan takes a few kilobytes. A program with more live shapes recompiles some of them.
+// A plan takes a few kilobytes. With more plans, some plans are removed and compiled again.
 constexpr std::size_t most_plans = 1024;
 
 struct desc_hash {
@@ -38,13 +38,13 @@ struct plan_cache {
         plans;
 };
 
-// Must not allocate: a fork may be the first call and cannot report a failure.
+// Must not allocate, because a fork may be the first call and cannot report a failure.
 plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// A fork takes the lock. Else the child could inherit a lock held by a thread that it does not
-// have.
+// A fork holds the lock. Else the child could inherit a mutex that is locked by a thread that the
+// child does not have.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 

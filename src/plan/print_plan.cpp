@@ -26,7 +26,8 @@ std::string nest_text(int rank, auto&& extent_of) {
     return text.empty() ? "1" : text;
 }
 
-// "2x40 12>128": tiles of each grid loop in the order of the walk, and those loops' extents.
+// "2x40 order=12>128": the tiles of each grid loop in the order of the walk, and the loops'
+// extents.
 std::string grid_text(const select_plan& plan) {
     std::string counts, extents;
     for (std::size_t i = plan.grid.size(); i-- > 0;) {

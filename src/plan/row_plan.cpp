@@ -55,7 +55,7 @@ role role_of(const row_desc& desc, std::size_t operand) {
     return std::ranges::any_of(desc.steps, is_its_cond) ? role::cond : role::input;
 }
 
-// Whether rows have a direction: with a SoftMax or a causal mask.
+// Whether a row must be the last dimension, because of a SoftMax or a causal mask.
 bool works_along_rows(const row_desc& desc) {
     return desc.soft_max || std::ranges::any_of(desc.steps, is_causal);
 }
@@ -70,7 +70,7 @@ void require_sizes(const row_desc& desc) {
                              std::to_string(desc.steps.size()) + " steps are too many");
 }
 
-// Operands may be one element per row; scores are read column by column.
+// Operands may have one element per row. Scores must not, because they are read column by column.
 void require_moving(const row_operand& scores, std::int64_t columns) {
     if (scores.is_scalar && columns > 1)
         throw argument_error("the scores are one element for each row of " +
@@ -133,7 +133,7 @@ void cut_rows(row_plan& plan) {
     cut(plan.scores);
     cut(plan.result);
     for (row_operand& operand : plan.operands) cut(operand);
-    // The last piece takes the rest.
+    // The last piece may be shorter.
     const std::int64_t pieces = (plan.columns + piece - 1) / piece; // speed
     plan.last_columns = plan.columns - (pieces - 1) * piece;
     plan.columns = piece;
@@ -157,7 +157,7 @@ void add_operands(const row_desc& desc, row_plan& plan) {
             make_operand(operand, shape, role_of(desc, plan.operands.size()), "an operand"));
 }
 
-// No overflow: elements of the result do not overlap, so columns are fewer than max_span_bytes.
+// Cannot overflow: elements of the result do not overlap, so columns are fewer than max_span_bytes.
 bool pays_to_stream(const row_plan& plan, std::int64_t stream_from_bytes) {
     return plan.rows > 0 &&
            plan.columns * (bytes_of(plan.scores.type) + bytes_of(plan.result.type)) >=
@@ -213,7 +213,7 @@ row_plan make_row_plan(const row_desc& requested, isa target, std::int64_t strea
     require_one_masked_value(plan);
     plan.soft_max = desc.soft_max;
     if (desc.quantize) {
-        plan.scale = 1.0F / desc.quantize->scale;
+        plan.inverse_scale = 1.0F / desc.quantize->scale;
         plan.zero_point = desc.quantize->zero_point;
     }
     plan.streams = pays_to_stream(plan, stream_from_bytes);

@@ -21,8 +21,8 @@ constexpr elem_type elem_type_of(data_type type) {
     return type == data_type::u8 ? elem_type::u8 : elem_type::f32;
 }
 
-// The chain around a Select: the steps applied to each row of scores, in order. `side` and `cond`
-// are operand numbers.
+// Steps of the chain around a Select, applied in order to each row of scores. `side` and `cond` are
+// indexes of operands.
 struct row_change { // row = op(row)
     row_operator op;
     float constant = 0;
@@ -33,7 +33,7 @@ struct row_combine { // row = row op side
 };
 struct row_select { // row = cond ? row : side, or cond ? side : row
     row_operator op;
-    // nullopt: causal, cond is row number + offset >= column number, and op is select_kept
+    // nullopt: causal. cond is then row number + offset >= column number; op is select_kept
     std::optional<std::size_t> cond;
     std::size_t side;
 };
@@ -43,21 +43,21 @@ constexpr row_select causal_select(std::size_t side) {
     return {row_operator::select_kept, std::nullopt, side};
 }
 
-// Runs over the row after the steps.
+// The SoftMax of the row, after the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
     bool nan_as_zero = false; // a row of NaN gives zeros, too
 };
 
-// Then converts to i8 or u8: value / scale + zero_point, rounded.
+// The last conversion, to i8 or u8: value / scale + zero_point, rounded.
 struct row_quantize {
     float scale, zero_point;
 };
 
 // A chain over tensors. scores and result have one shape, to which operands broadcast. With a
 // SoftMax or a causal mask, a row is the last dimension. Else a row is the innermost loop after
-// merging the loops of all tensors. A row is dense in scores and result, and dense or one element
-// in operands.
+// merging the loops of all tensors. Along a row, scores and result are dense; an operand is dense
+// or one element.
 struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
@@ -73,7 +73,7 @@ std::span<const char* const> row_operator_names();
 
 bool is_causal(const row_step& step);
 
-// An operand as the walk over rows sees it.
+// A tensor's layout for the walk over rows.
 struct row_operand {
     elem_type type = elem_type::f32; // unused for a cond
     std::int64_t width_bytes = 4;
@@ -87,25 +87,27 @@ struct row_plan {
     dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    // Columns of a row's last piece, if the last of `outer` counts pieces of rows.
+    // Columns of a row's last piece, if rows are cut into pieces; the last dimension of `outer`
+    // then counts pieces. Else equal to `columns`.
     std::int64_t last_columns = 0;
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;
     std::vector<row_step> steps;
     std::optional<row_soft_max> soft_max;
-    float scale = 1, zero_point = 0; // stored: value * scale + zero_point
+    float inverse_scale = 1, zero_point = 0; // stored: value * inverse_scale + zero_point
     bool streams = false; // stores bypass the caches unless the result overwrites the scores
 };
 
-// Rows up to this length stay in L1 for all passes. Longer rows are computed twice, in pieces.
+// Rows of a SoftMax up to this length stay in L1 for all passes. Longer rows are computed twice, in
+// pieces.
 inline constexpr std::int64_t held_row_columns = 8192;
-// No chain reads more operands.
+// Upper bound on a chain's operands.
 inline constexpr std::size_t max_row_operands = 8;
 
 // A plan with the kernels of `target`. Throws argument_error for a type, a stride or a size that
-// rows do not support. If scores and result have `stream_from_bytes` or more, stores bypass the
-// caches.
+// rows do not support. If scores and result have `stream_from_bytes` or more together, stores
+// bypass the caches.
 row_plan make_row_plan(const row_desc& desc, isa target,
                        std::int64_t stream_from_bytes = std::numeric_limits<std::int64_t>::max());
 

@@ -15,7 +15,7 @@ inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 // One loop over tiles: extent counts tiles, strides lead from tile to tile.
 struct grid_loop : loop_dim {
     std::int64_t elements = 1;
-    std::size_t last_shape = 0; // at the last tile, added to the index into select_plan::shapes
+    std::size_t last_shape = 0; // added to the index into select_plan::shapes at the last tile
 };
 
 // Tiles of one size: rows and columns of the select kernel, and how operands reach it.
@@ -28,8 +28,8 @@ struct tile_shape {
 };
 
 // A compiled Select: every decision that does not depend on data. src/exec walks the grid and calls
-// the kernels. Immutable: any number of threads may run one plan. A plan of strings has only its
-// nest.
+// the kernels. Immutable: any number of threads may run one plan. A plan of strings has no tiles
+// and no kernels.
 class select_plan {
 public:
     select_desc desc;
@@ -42,8 +42,8 @@ public:
     std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
-    // The whole tile first, then the smaller ones at the ends of loops that tiles do not divide:
-    // one for each subset of these loops.
+    // The whole tile is first. The smaller tiles at the ends of loops that the tile does not divide
+    // follow, one for each nonempty subset of these loops.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     std::int64_t scratch_bytes = 0;          // all buffers together
@@ -61,17 +61,18 @@ public:
 std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa target,
                                               std::int64_t stream_from_bytes);
 
-// The plan for `desc`, from the cache if it is known. `desc` has dst and all strides. Thread-safe.
-// cond has one byte per element. src_0, src_1 and dst have one width of 1, 2, 4, 8 or 16 bytes, or
-// are strings. Throws shape_error if an input does not broadcast one-way to dst or byte counts
-// overflow. Throws argument_error if widths differ or elements of dst overlap (a stride is 0 or
-// smaller than the span of the dimensions inside it), and as active_isa() does.
+// The plan for `desc`, cached or new. `desc` has dst and all strides. Thread-safe. cond has one
+// byte per element. src_0, src_1 and dst have one width of 1, 2, 4, 8 or 16 bytes, or are strings.
+// Throws shape_error if an input does not broadcast one-way to dst or byte counts overflow. Throws
+// argument_error if widths differ, an operand lacks strides, strings are not aligned, or elements
+// of dst overlap (a stride is 0 or smaller than the span of the dimensions inside it). Throws as
+// active_isa() and stream_threshold_bytes() do.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 
-// The plan that copies elements from one layout to another: a Select that always takes src_0.
+// The plan that copies elements from one layout to another: a Select that always selects src_0.
 std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& src, const tensor_desc& dst);
 
-// One line: shape classes, tile, packing, loop order, kernel, stores.
+// One line: loops, tile, loop order, access of each operand, kernel, instruction set.
 std::string to_string(const select_plan& plan);
 
 } // namespace maskwise

@@ -7,8 +7,8 @@
 namespace maskwise {
 namespace {
 
-// Shorter rows spend their time on row ends, and streaming stores on partial cache lines. Such
-// nests become boxes. Rows of whole cache lines have no partial line.
+// Nests with shorter rows become boxes, because such rows spend their time on row ends and on
+// partial cache lines. The second bound is for rows of whole cache lines.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
 // Shorter pieces of dst are written from a buffer.
@@ -18,7 +18,7 @@ constexpr std::int64_t least_direct_bytes = 64;
 constexpr std::int64_t direct_tile_elements = 16384;
 constexpr std::int64_t direct_tile_bytes = 64 << 10;
 
-// Whether rows of `elements` of the innermost loop are long.
+// Whether rows of `elements` elements of the innermost loop are long enough for direct tiles.
 bool rows_are_long(const loop_nest& nest, std::int64_t elements) {
     const std::int64_t bytes = elements * nest.width_bytes[op_dst];
     const bool whole_lines =
@@ -54,8 +54,8 @@ int dense_loops(const loop_nest& nest, const tile_extents& extent) {
     return d;
 }
 
-// Decides which loops of the box are columns and which one is the rows.
-void split(const loop_nest& nest, tiling& tile) {
+// Decides which loops of the box are columns and which loop is the rows.
+void split_rows_and_columns(const loop_nest& nest, tiling& tile) {
     const auto bytes_of = [&](int loops) {
         std::int64_t bytes = nest.width_bytes[op_dst];
         for (int d = 0; d < loops; ++d) bytes *= tile[d];
@@ -94,7 +94,7 @@ tiling choose_tiling(const loop_nest& nest) {
     if (nest.rank == 0) return tile;
     const bool direct = columns_are_direct(nest) && rows_are_long(nest, nest[0].extent);
     tile.extent = direct ? direct_rows(nest) : choose_box(nest);
-    split(nest, tile);
+    split_rows_and_columns(nest, tile);
     return tile;
 }
 

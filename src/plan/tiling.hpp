@@ -15,19 +15,19 @@ inline constexpr int most_cut_loops = 3;
 // `extent` is cut.
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step);
 
-// A box for operands that do not all run along the innermost loop. It holds contiguous pieces of
-// every operand, as long as a tile's buffers allow, so that no other tile fetches the rest of a
-// cache line or page again. A pure function of the nest, whose rank is at least 1.
+// A box for operands that do not all run along the innermost loop. The box holds contiguous pieces
+// of every operand, as long as the tile's buffers allow, so that few other tiles fetch the same
+// cache lines and pages. A pure function of the nest, whose rank is at least 1.
 tile_extents choose_box(const loop_nest& nest);
 
-// A tile is a box: some elements of each loop. The select kernel sees a matrix: the loops
-// [0, column_loops) are its columns, one more loop is its rows.
+// A tile is a box: some elements of each loop. The select kernel sees a matrix. The loops [0,
+// column_loops) are its columns, and row_loop is its rows.
 struct tiling {
     tile_extents extent{}; // elements of each loop in one tile: 1 for loops outside the tile
     int column_loops = 0;
     int row_loop = -1; // -1: one row
-    // dst is not contiguous along the columns: the box is one row in a buffer and is scattered from
-    // there.
+    // Whether dst is not contiguous along the columns. The box is then one row in a buffer, and is
+    // scattered from the buffer.
     bool scatters = false;
 
     std::int64_t operator[](int i) const { return extent[static_cast<std::size_t>(i)]; }

@@ -8,8 +8,8 @@
 namespace maskwise {
 namespace {
 
-// Groups are the levels `run`, which are adjacent in the operand. Items are all levels inside the
-// innermost group. The other levels are blocks.
+// Groups are the levels `run`, along which the operand is contiguous. Items are all levels inside
+// the innermost group. The other levels are blocks.
 transposition transpose_along(const levels& loops, const std::vector<int>& run) {
     transposition result;
     result.items = *std::min_element(run.begin(), run.end());
@@ -19,9 +19,9 @@ transposition transpose_along(const levels& loops, const std::vector<int>& run) 
     return result;
 }
 
-// Whether packing by blocks pays. Few items or few groups are enough if there are many of the
-// other: planes and pixels.
-bool pays(const levels& loops, const transposition& t, std::int64_t width) {
+// Whether packing by blocks pays: with a few groups and a few items, with many groups, or with many
+// items that are adjacent in memory (pixels).
+bool pays_to_transpose(const levels& loops, const transposition& t, std::int64_t width) {
     const std::int64_t few = width == 1 ? 8 : 4;
     constexpr std::int64_t many = 32;
     const std::int64_t groups = product(loops, t.groups), items = product(loops, 0, t.items);
@@ -29,8 +29,8 @@ bool pays(const levels& loops, const transposition& t, std::int64_t width) {
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
-// Whether more lines of these items fall into one set of L1 than it has ways.
-bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
+// Whether more lines of these items map to one set of L1 than the set has ways.
+bool exceeds_l1_ways(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
     std::array<std::int64_t, max_block_items> lines;
     std::size_t count = 0;
@@ -50,7 +50,7 @@ bool crowd(std::span<const std::int32_t> offsets, const cache_facts& caches) {
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     constexpr std::size_t least = 4;
     std::size_t items = max_block_items;
-    while (items > least && crowd(offsets.first(std::min(items, offsets.size())), caches))
+    while (items > least && exceeds_l1_ways(offsets.first(std::min(items, offsets.size())), caches))
         items /= 2;
     return static_cast<std::int64_t>(items);
 }
@@ -78,7 +78,7 @@ transposition choose_transposition(const levels& loops, std::int64_t width) {
         transposition candidate = transpose_along(loops, run);
         const std::int64_t elements =
             used(product(loops, candidate.groups)) * used(product(loops, 0, candidate.items));
-        if (elements <= most_used || !pays(loops, candidate, width)) continue;
+        if (elements <= most_used || !pays_to_transpose(loops, candidate, width)) continue;
         best = candidate;
         most_used = elements;
     }

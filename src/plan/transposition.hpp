@@ -9,8 +9,8 @@ namespace maskwise {
 
 // How the levels of an operand become items, groups and blocks of the transpose kernel.
 struct transposition {
-    int items = 0; // levels, from the innermost on
-    // Numbers of levels. Along groups the operand is contiguous.
+    int items = 0; // the number of innermost levels
+    // Indexes of levels. The operand is contiguous along `groups`.
     std::vector<int> groups, blocks;
 };
 
@@ -18,12 +18,12 @@ struct transposition {
 // pay.
 transposition choose_transposition(const levels& loops, std::int64_t width);
 
-// How many items, adjacent in dst, a block of registers reads at once: a power of two up to 32.
-// Each line is read in several steps. If rows are a power of two apart, their lines fall into one
-// set of L1, so there must be no more items than that set has ways.
+// The number of items, adjacent in the buffer, that a block of registers reads at once: a power of
+// two from 4 to max_block_items. Each item's line is read in several steps. If the lines of more
+// items than an L1 set has ways map to that set, fewer items are read at once.
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches);
 
-// Elements of the levels with these numbers.
+// The number of elements of the levels with these indexes.
 std::int64_t product(const levels& loops, std::span<const int> numbers);
 
 } // namespace maskwise

@@ -30,7 +30,7 @@ byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_b
 }
 
 // The first bytes of the fewest windows that hold all places.
-std::vector<std::int32_t> cover(byte_places places) {
+std::vector<std::int32_t> cover_places(byte_places places) {
     std::sort(places.begin(), places.end());
     std::vector<std::int32_t> windows;
     for (const std::int32_t place : places)
@@ -38,7 +38,7 @@ std::vector<std::int32_t> cover(byte_places places) {
     return windows;
 }
 
-// Moves of a power of two bytes that copy a run. A window costs as much as one or two moves.
+// The number of power-of-two moves that copy a run. A window costs as much as one or two moves.
 std::int64_t moves_of(std::int64_t item_bytes) {
     return std::has_single_bit(static_cast<std::uint64_t>(item_bytes)) ? 1 : 2;
 }
@@ -64,13 +64,13 @@ byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t 
     for (std::int64_t r = 0; r < registers; ++r) {
         const std::int64_t first = std::min(r * register_bytes, bytes - register_bytes);
         places.push_back(places_of(offsets, item_bytes, first));
-        const auto windows = static_cast<std::int64_t>(cover(places.back()).size());
+        const auto windows = static_cast<std::int64_t>(cover_places(places.back()).size());
         result.count = std::max(result.count, windows);
         // A register has at most 16 moves (items of one byte), so count stays within max_windows.
         if (2 * registers * result.count > moves) return {};
     }
     for (const byte_places& each : places) {
-        std::vector<std::int32_t> windows = cover(each);
+        std::vector<std::int32_t> windows = cover_places(each);
         for (const std::int32_t window : windows) add_shuffle(result, each, window);
         for (auto w = static_cast<std::int64_t>(windows.size()); w < result.count; ++w) {
             result.offsets.push_back(windows.back());

@@ -7,12 +7,12 @@
 
 namespace maskwise {
 
-// Windows that cover runs of `item_bytes` at `offsets`. A window begins at a byte of a run and may
-// end up to 15 bytes past the last run.
+// Windows that cover runs of `item_bytes` at `offsets`. Returns no windows if moves are faster. A
+// window begins at a byte of a run and may end up to 15 bytes past the last run.
 byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t item_bytes);
 
-// Bytes from where the loops begin to the end of the operand's last element. Windows may read that
-// far. 0 if gaps between elements may contain unreadable pages.
+// Bytes from the first element of the loops to the end of the operand's last element. Windows may
+// read up to there. 0 if gaps between elements may contain unreadable pages.
 std::int64_t windows_end(const loop_nest& nest, std::size_t operand);
 
 } // namespace maskwise

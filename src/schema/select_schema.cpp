@@ -36,14 +36,13 @@ constexpr auto onnx_9_types = [] {
 
 // In the order of `dialect`.
 constexpr select_schema schemas[] = {
-    // The oneDNN Graph specification, operation Select: signature, T1 boolean, T2 table, and the
-    // two-step rule in the text of auto_broadcast.
+    // Source: the oneDNN Graph specification, operation Select: signature, T1 boolean, T2 table,
+    // and the two-step rule in the text of auto_broadcast.
     {"onednn::Select", {"cond", "src_0", "src_1"}, "dst", onednn_types, true, two_step},
-    // OpenVINO's operation set, Select-1: inputs, T any number or boolean type of the engine,
-    // T_COND
-    // boolean, attribute auto_broadcast and its two-step rule.
+    // Source: OpenVINO's operation set, Select-1: inputs, T any number or boolean type, T_COND
+    // boolean, and the two-step rule of attribute auto_broadcast.
     {"openvino::Select-1", {"cond", "then", "else"}, "output", openvino_types, true, two_step},
-    // ONNX's operator Where since version 9: type constraints B and T, multidirectional
+    // Source: ONNX's operator Where since version 9: type constraints B and T, and multidirectional
     // broadcasting of all three inputs. Version 16 adds bfloat16.
     {"onnx::Where-9", {"condition", "X", "Y"}, "output", onnx_9_types, false, multidirectional},
     {"onnx::Where-16", {"condition", "X", "Y"}, "output", onnx_types, false, multidirectional},
@@ -66,7 +65,7 @@ std::string list_types(std::span<const data_type> types) {
 
 [[noreturn]] void throw_shapes(const select_schema& schema, const std::string& why,
                                const std::array<const dims*, 3>& shapes) {
-    // A shape with a negative extent never broadcasts, so this is the only check.
+    // A shape with a negative extent never broadcasts, so this check finds all negative extents.
     for (std::size_t i = 0; i < shapes.size(); ++i)
         require_no_negative(*shapes[i], schema.dialect, schema.inputs[i]);
     std::string text = std::string(schema.dialect) + ": " + why + ": ";
@@ -83,7 +82,7 @@ std::string sources_of(const select_schema& schema) {
     return std::string(schema.inputs[1]) + " and " + std::string(schema.inputs[2]);
 }
 
-// nullopt if cond does not broadcast with the common shape of the sources.
+// The shape of dst; nullopt if cond does not broadcast with the common shape of the sources.
 std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, dims sources) {
     if (rule == multidirectional) return broadcast_numpy(cond, sources);
     if (broadcasts_one_way(cond, sources)) return sources;
@@ -111,7 +110,8 @@ void check_types(const select_schema& schema, data_type cond, data_type src_0, d
     const auto& legal = schema.value_types;
     if (std::find(legal.begin(), legal.end(), src_0) == legal.end())
         throw_type(schema, schema.inputs[1], src_0, list_types(legal));
-    const std::string same = std::string(to_string(src_0)) + " as " + std::string(schema.inputs[1]);
+    const std::string same =
+        std::string(to_string(src_0)) + ", the type of " + std::string(schema.inputs[1]);
     if (src_1 != src_0) throw_type(schema, schema.inputs[2], src_1, same);
     if (dst != src_0) throw_type(schema, schema.output, dst, same);
 }
@@ -123,8 +123,8 @@ dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims
     };
     if (broadcast == auto_broadcast::none) {
         if (!schema.has_auto_broadcast)
-            throw argument_error(std::string(schema.dialect) +
-                                 " has no attribute auto_broadcast: given is none, expected numpy");
+            throw argument_error("auto_broadcast is none, expected numpy: " +
+                                 std::string(schema.dialect) + " has no such attribute");
         if (cond != src_0 || cond != src_1) refuse("auto_broadcast none needs equal shapes");
         require_no_negative(src_0, schema.dialect, schema.inputs[1]);
         return src_0;

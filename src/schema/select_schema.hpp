@@ -14,7 +14,7 @@ std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text);
 
 // How a dialect's numpy broadcast combines three shapes.
 enum class broadcast_rule {
-    two_step,        // src_0 and src_1 broadcast to each other, then cond one-way onto the result
+    two_step,        // src_0 and src_1 broadcast to each other, then cond broadcasts to the result
     multidirectional // all three broadcast to each other, so that cond may expand the result
 };
 
@@ -24,9 +24,9 @@ struct select_schema {
     static constexpr auto_broadcast default_broadcast = auto_broadcast::numpy;
 
     std::string_view dialect;
-    std::array<std::string_view, 3> inputs; // names of cond, src_0, src_1 in the dialect's words
+    std::array<std::string_view, 3> inputs; // the dialect's names of cond, src_0 and src_1
     std::string_view output;
-    std::span<const data_type> value_types; // src_0, src_1 and dst: one of these, all the same
+    std::span<const data_type> value_types; // src_0, src_1 and dst have one of these types
     bool has_auto_broadcast;                // else the broadcast is always default_broadcast
     broadcast_rule rule;
 };
@@ -38,12 +38,13 @@ inline const select_schema& onednn_select() {
     return schema_of(dialect::onednn_select);
 }
 
-// Throws argument_error with the dialect, the input and the expected type.
+// Throws argument_error if the schema does not allow a type. The text holds the dialect,
+// the operand, its type and the expected types.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws shape_error with the shapes in the text; a negative extent has its own
-// text. Throws argument_error for a broadcast that the dialect does not have.
+// The shape of dst. Throws shape_error, with the shapes in the text, if the inputs do not broadcast
+// or an extent is negative. Throws argument_error for a broadcast that the dialect does not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

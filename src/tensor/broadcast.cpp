@@ -3,7 +3,7 @@
 namespace maskwise {
 namespace {
 
-// Extent of `shape` in dimension `d` of the `rank` dimensions it is aligned to.
+// Extent of `shape` in dimension `d` of the `rank` dimensions that it is aligned to.
 std::int64_t aligned_extent(const dims& shape, int d, int rank) {
     const int dimension = d - (rank - shape.rank());
     return dimension < 0 ? 1 : shape[dimension];

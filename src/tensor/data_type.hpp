@@ -8,7 +8,7 @@ constexpr bool is_16_bit_float(data_type type) {
     return type == data_type::bf16 || type == data_type::f16;
 }
 
-// Arithmetic converts these to f32 and rounds its result back.
+// Arithmetic converts these types to f32 and rounds the result back.
 constexpr bool computes_in_f32(data_type type) {
     return type == data_type::f32 || is_16_bit_float(type);
 }

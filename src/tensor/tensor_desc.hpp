@@ -9,12 +9,12 @@
 
 namespace maskwise {
 
-// Throws shape_error on a negative extent. The text has its value, its position and
-// "<owner>: <name>" of the tensor.
+// Throws shape_error on a negative extent. The text holds "<owner>: <name>", the shape, and the
+// extent's value and position.
 void require_no_negative(const dims& extents, std::string_view owner = "",
                          std::string_view name = "shape");
 
-// Numbers of dimensions, the outermost in memory first.
+// The numbers of the dimensions, outermost in memory first.
 using dimension_order = std::array<int, max_rank>;
 inline constexpr dimension_order row_major = [] {
     dimension_order order{};
@@ -30,11 +30,12 @@ dimension_order order_of(const dims& strides);
 dims dense_strides(const dims& extents, std::int64_t unit,
                    const dimension_order& order = row_major);
 
-// A dense tensor with strides in bytes. Throws shape_error on a negative extent, too.
+// A dense tensor with strides in bytes. Throws as dense_strides does, and shape_error on a negative
+// extent.
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
-// Gives a tensor without strides dense ones. Throws as dense_desc does.
+// Fills in dense strides if the tensor has none. Throws as dense_desc does.
 void fill_in_strides(tensor_desc& desc);
 tensor_desc with_strides(tensor_desc desc);
 
@@ -53,7 +54,7 @@ std::int64_t element_count(const dims& extents);
 // No address space is larger. Sums over the four operands of a Select stay within int64.
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
-// Bytes from the first byte that the descriptor can touch to one past the last; 0 if empty.
+// Bytes from the first byte that the tensor covers to one past the last; 0 if the tensor is empty.
 // Throws shape_error above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 

@@ -1,6 +1,6 @@
-"""Shared by the tests of the client program: starting it, and the abilities of its library.
+"""Helpers for the tests of maskwise-bench: start it, and read what its library supports.
 
-ctest starts a test script of groups (unittest classes) once per lane:
+ctest runs a test script once per lane and group. A group is a unittest class:
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
                    [--cases DIR] [GROUP...]
 """
@@ -33,7 +33,7 @@ SUMMARY = re.compile(r"^tests:(\d+) passed:(\d+) skipped:(\d+) .*failed:(\d+)", 
 @dataclass
 class Setup:
     lane: str = ""
-    prefix: str = ""  # the lane's installation, as scripts/lane takes it
+    prefix: str = ""  # the lane's installation, an argument of scripts/lane
     bench: str = ""
     faulty: str = ""
     preload: str = ""
@@ -41,7 +41,7 @@ class Setup:
 
     @cached_property
     def library(self) -> re.Match[str]:
-        """The lane's oneDNN and the CPU features that it may use, as the client reports them."""
+        """Match with the lane's oneDNN version and CPU features, as the client prints them."""
         match = re.search(r"oneDNN 3\.(\d+).* \(CPU runtime \S+, (.*)\)", run(ADD).out)
         assert match, "the client does not start in this lane"
         return match
@@ -52,10 +52,10 @@ class Setup:
 
     @cached_property
     def types(self) -> set[str]:
-        """The types for which the library runs a MatMul."""
-        asked = ["f32", "bf16", "f16"]
-        tests = report(f"--dt={','.join(asked)}", case("op/matmul.json"), is_test=False)
-        return {name for name, test in zip(asked, tests, strict=True) if test["state"] == "PASSED"}
+        """Returns which of f32, bf16 and f16 the library runs a MatMul in."""
+        names = ["f32", "bf16", "f16"]
+        tests = report(f"--dt={','.join(names)}", case("op/matmul.json"), is_test=False)
+        return {name for name, test in zip(names, tests, strict=True) if test["state"] == "PASSED"}
 
 
 SETUP = Setup()
@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """tests, passed, skipped, failed"""
+        """Returns the numbers of tests that ran, passed, were skipped and failed."""
         match = SUMMARY.search(self.out)
         assert match, self.out + self.err
         tests, passed, skipped, failed = map(int, match.groups())
@@ -104,7 +104,8 @@ def case(name: str) -> str:
 
 ADD = case("op/add.json")
 SELECT = case("op/select.json")
-# Not a whole number of pages, so that a write before the buffer does not trap.
+# 3 x 5 f32 elements fill no whole page: a write before the elements changes the guarded buffer's
+# pattern and does not trap.
 SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
 
 
@@ -115,7 +116,7 @@ def needs_plugin(test: unittest.TestCase) -> None:
 
 @contextlib.contextmanager
 def report_file(is_test: bool) -> Iterator[Path]:
-    """The report folder of scripts/test; without it, a temporary folder."""
+    """A file in scripts/test's report folder. Temporary without a folder or if not `is_test`."""
     folder = unittest_report.folder()
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"
@@ -127,7 +128,7 @@ def report_file(is_test: bool) -> Iterator[Path]:
 def report(
     *arguments: str, plugin: bool = False, is_test: bool = True, env: dict[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The client's verdict for each case. A crash of the client is a failure."""
+    """The client's report of each case. Fails if the client writes no report."""
     with report_file(is_test) as file:
         outcome = run(f"--report={file}", *arguments, plugin=plugin, env=env)
         assert file.is_file(), outcome.out[-4000:] + outcome.err

@@ -1,7 +1,7 @@
 """Prints which broadcast classes, layouts and masks the Select batches cover, for each type.
 
-The classes are computed from the shapes and strides that the client itself reports, not from
-the batch files. Exits 1 when a cell that must be covered is empty.
+The classes come from the shapes and strides that the client reports, not from the batch files.
+Exits with 1 if a required cell is empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ MASKS = ["random", "causal", "padding", "ones", "zeros", "runs"]
 
 
 def broadcast_class(shape: list[int], dst: list[int]) -> str:
-    """full; outer: repeated over outer dims only; inner: constant along the innermost; scalar."""
+    """Returns "full" if no dimension repeats, "scalar" for one element, "inner" if the innermost
+    dimension repeats, or "outer" if only outer dimensions repeat.
+    """
     aligned = [1] * (len(dst) - len(shape)) + shape
     repeated = [a != d for a, d in zip(aligned, dst, strict=True)]
     if not any(repeated):
@@ -35,7 +37,7 @@ def broadcast_class(shape: list[int], dst: list[int]) -> str:
 
 
 def layout_class(shape: list[int], strides: list[int]) -> str:
-    """dense row-major; permuted: another order of the same bytes; gaps: bytes between elements."""
+    """Returns "dense" for row-major, "permuted" for dense in another order, or "gaps"."""
     used = [(stride, extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1]
     step = 1
     for stride, extent in sorted(used):
@@ -56,7 +58,7 @@ def list_tests(bench: Path, lane: str, batches: list[str]) -> list[dict[str, Any
 
 
 def count_cells(tests: list[dict[str, Any]]) -> Counter[tuple[str, str, str, str]]:
-    """(table, row, column, type) to the number of tests."""
+    """Counts Selects by (table, operand, class, type). Ignores invalid cases and empty results."""
     cells: Counter[tuple[str, str, str, str]] = Counter()
     for test in tests:
         if any(flag.startswith("--expect=") for flag in test["repro"]):
@@ -101,7 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bench", type=Path, required=True, help="the client, maskwise-bench")
     parser.add_argument("--lane", required=True, help="a lane of scripts/lane, such as 3.13")
-    parser.add_argument("--batch", action="append", help="a batch (select_ci); may be repeated")
+    parser.add_argument("--batch", action="append", help="a batch; repeatable (default: select_ci)")
     arguments = parser.parse_args()
     tests = list_tests(arguments.bench, arguments.lane, arguments.batch or ["select_ci"])
     empty = print_table(count_cells(tests))

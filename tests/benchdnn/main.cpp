@@ -1,5 +1,6 @@
-// maskwise-bench: runs graph cases in the JSON format of oneDNN's driver on the process's oneDNN,
-// checks the results against its oracle, and measures. See docs/harness.md.
+// maskwise-bench runs graph cases on the oneDNN that this process loads. Cases are in the JSON
+// format of benchdnn's graph driver. maskwise-bench checks the results against its oracle, and
+// measures times. See docs/harness.md.
 
 #include "input/command_line.hpp"
 #include "model/graph.hpp"
@@ -35,7 +36,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN); // a child that died is noticed because it does not answer
+    std::signal(SIGPIPE, SIG_IGN); // a write to the pipe of a dead child must only fail
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {

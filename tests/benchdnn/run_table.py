@@ -1,8 +1,8 @@
-"""Prints the gain of Maskwise: each case of a batch with oneDNN alone and with the plugin in front.
+"""Prints the gain of Maskwise: each case of a batch with oneDNN alone and with the plugin.
 
-Starts one client program twice: with and without the plugin. Each case is first checked against
-the oracle, then both children measure it in turns, so that the machine's clock and load meet both.
-build/bench/run-BATCH.json keeps the table.
+Two processes of one client run, with and without the plugin. The one with the plugin first checks a
+case against the oracle. Then both processes measure the case in turns, so that the machine's clock
+and load affect both equally. If all cases pass, build/bench/run-BATCH.json holds the table.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ANSWER = "maskwise-bench-answer "
 TURNS = 5
 SAMPLES_A_TURN = 5
 TURN_MS = 40.0
-SLOW_MS = 150.0  # a call slower than this is measured twice in all, not in every turn
+SLOW_MS = 150.0  # oneDNN's calls that are slower are measured twice in total, not in every turn
 
 
 class Child(Worker):
-    """A client in --serve mode; one that dies is started again for the next case."""
+    """A client in --serve mode. If the client died, the next request starts a client."""
 
     def run(self, flags: list[str]) -> dict[str, Any]:
         try:
@@ -106,7 +106,7 @@ def lane_command(lane: str, bench: Path, preload: Path | None) -> list[str]:
 
 
 def list_tests(bench: Path, lane: str, batch: str) -> list[dict[str, Any]]:
-    """The batch's tests, options multiplied out, as the client itself reads them."""
+    """The batch's tests, one per combination of options, as the client reads them."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command(lane, bench, None)[:-1]
@@ -132,8 +132,8 @@ def case_name(test: dict[str, Any]) -> str:
 
 
 def replace_flag(flags: list[str], name: str, value: str | None) -> list[str]:
-    kept = [f for f in flags if not f.startswith(f"--{name}=")]
-    return kept if value is None else [f"--{name}={value}", *kept]
+    others = [f for f in flags if not f.startswith(f"--{name}=")]
+    return others if value is None else [f"--{name}={value}", *others]
 
 
 def state_words(result: dict[str, Any]) -> str:
@@ -181,7 +181,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--bench", type=Path, required=True, help="the client, maskwise-bench")
     parser.add_argument("--plugin", type=Path, required=True, help="libmaskwise_onednn.so")
     parser.add_argument("--lane", required=True, help="a lane of scripts/lane, such as 3.13")
-    parser.add_argument("--batch", default="perf", help="a batch of benchdnn_inputs/ (perf)")
+    parser.add_argument("--batch", default="perf", help="a batch of benchdnn_inputs/")
     arguments = parser.parse_args()
     for path in (arguments.bench, arguments.plugin):
         if not path.is_file():
@@ -189,7 +189,7 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def keep(batch: str, rows: list[Row], library: str) -> None:
+def save_table(batch: str, rows: list[Row], library: str) -> None:
     table = {"library": library, "head": HEADER, "rows": [row.cells() for row in rows]}
     (RESULTS / f"run-{batch}.json").write_text(json.dumps(table, indent=1) + "\n")
     write_stamp(RESULTS, f"run-{batch}")
@@ -217,7 +217,7 @@ def main() -> int:
     library = next((row.library for row in rows if row.library), "no library")
     spent = time.monotonic() - started
     if rows and not wrong:
-        keep(Path(arguments.batch).name, rows, library)
+        save_table(Path(arguments.batch).name, rows, library)
     print(f"{len(rows)} cases, {len(wrong)} not passed, {spent:.0f} s, {library}")
     return 1 if wrong or not rows else 0
 

@@ -1,8 +1,7 @@
-"""Whole batches, with oneDNN alone and with the plugin.
+"""Runs whole batches, with oneDNN alone and with the plugin.
 
-Every case is PASSED, or the library reports that it lacks an operator or type. The numbers of
-PASSED cases, and of Maskwise's among them, are fixed for each version of oneDNN and each kind of
-CPU.
+Every case passes, unless the library lacks an operator or a type. Each version of oneDNN has lower
+bounds for the numbers of cases that pass and that Maskwise runs.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from client_process import ROOT, SETUP, main, needs_plugin, report
 
 Test = dict[str, Any]
 CASES_OF_ONEDNN = 19
-# 16-bit cases, which oneDNN's driver rewrites to f32 if the machine lacks the type, too.
+# 16-bit cases that also run in f32 if the library does not run bf16, as in oneDNN's driver.
 ALSO_IN_F32 = {
     "codegemma-bf16-f32",
     "gemma2-bf16-f32",
@@ -29,10 +28,9 @@ ALSO_IN_F32 = {
 
 @dataclass(frozen=True)
 class Floor:
-    """For this oneDNN 3.x and newer: cases that pass, and cases that Maskwise runs at least in
-    part.
+    """The least numbers of cases that pass, and that pass with a partition that Maskwise runs.
 
-    The second number of each pair is added where the library runs bf16.
+    For oneDNN 3.`since` and newer. If the library runs bf16, the second number of a pair is added.
     """
 
     since: int
@@ -60,13 +58,13 @@ def is_claimed(test: Test) -> bool:
 
 
 def is_lacking(test: Test) -> bool:
-    """Whether the library is older than an operator, or has no kernels for a type of the case."""
+    """Whether the library lacks an operator, or kernels for a type of the case."""
     match = re.search(r"needs oneDNN 3\.|this machine has no (\w+)$", test["reason"])
     return match is not None and match[1] not in SETUP.types
 
 
 def is_older(test: Test) -> bool:
-    """Before 3.5 Select is not supported, and 16-bit types are where their kernels are lacking."""
+    """Whether oneDNN before 3.5 lacks Select, or throws because it lacks kernels for bf16."""
     thrown = "a C++ exception" in test["reason"] and "bf16" not in SETUP.types
     return SETUP.minor < 5 and (thrown or test["state"] == "UNIMPLEMENTED")
 
@@ -80,7 +78,7 @@ class Expectations(unittest.TestCase):
 
     def demand(self, tests: list[Test], floors: list[Floor], plugin: bool) -> None:
         self.demand_right(tests)
-        floor = next(each for each in floors if SETUP.minor >= each.since)
+        floor = next(floor for floor in floors if SETUP.minor >= floor.since)
         passed = [test for test in tests if test["state"] == "PASSED"]
         claimed = [test for test in passed if is_claimed(test)]
         if plugin or SETUP.minor >= 5:
@@ -119,12 +117,13 @@ class Batches(Expectations):
     def test_merged_rows(self) -> None:
         needs_plugin(self)
         if SETUP.minor < 7:
-            self.skipTest("this oneDNN has no Select and no GenIndex of its own")
+            self.skipTest("oneDNN before 3.7 has no GenIndex")
         self.demand(report("--batch=merge_ci", plugin=True), MERGED, plugin=True)
 
     def test_selects_with_onednn_alone(self) -> None:
         tests = report("--isolate", "--batch=select_ci")
-        if SETUP.minor == 7:  # it throws for a scalar or inner cond over two broadcast sources
+        # oneDNN 3.7 throws on a scalar or inner cond if both sources are broadcast.
+        if SETUP.minor == 7:
             tests = [test for test in tests if test["state"] != "ABORTED"]
         self.demand_right(tests)
 

@@ -1,9 +1,10 @@
-"""The attention graphs that Maskwise claims on oneDNN 3.8 and newer, and the memory they use.
+"""Tests which attention graphs Maskwise claims on oneDNN 3.8 and newer, and their scratchpads.
 
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
-Tests both sides of the bound in gains.cpp for masks of the scores' shape. It applies to rows only:
-a fill that changes along the row keeps the partition from being one attention.
+Tests the bound in gains.cpp for masks of the scores' shape from below and above. The bound applies
+only to rows, so the cases of the bound have a fill that varies along the row: Maskwise does not run
+such a partition as one attention.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ DEPTH = 8
 
 @dataclass(frozen=True)
 class Case:
-    """A scaled or capped, then masked SoftMax between two MatMuls, and the expected verdict."""
+    """Attention whose scores get an optional cap, a scale and a mask before the SoftMax."""
 
     name: str
     cond: tuple[int, ...]
-    wanted: str  # in the verbose line
+    wanted: str  # part of the verbose line
     shape: tuple[int, ...] = (2, 3, 40, 33)
     has_cap: bool = False
     is_attention: bool = False
@@ -86,23 +87,24 @@ def run(arguments: argparse.Namespace, file: Path) -> str:
     return done.stdout + done.stderr
 
 
-def faults_of(case: Case, said: str) -> list[str]:
+def faults_of(case: Case, output: str) -> list[str]:
     form = "attention" if case.is_attention else "composite"
-    lines = re.findall(rf"maskwise,((?:claim|refuse),\d+,{form},.*)", said)
+    lines = re.findall(rf"maskwise,((?:claim|refuse),\d+,{form},.*)", output)
     if len(lines) != 1 or case.wanted not in lines[0]:
         return [f"{case.name}: expected one line with '{case.wanted}', got {lines}"]
-    # The client provides memory everywhere. A part that allocates memory reports `library`.
-    owners = re.findall(r"graph,exec,.*?,scratchpad:(\w+):(\d+)", said)
-    kept = [owner for owner, size in owners if owner != "user" and size != "0"]
-    if not owners or kept:
-        return [f"{case.name}: scratchpads of {owners}"]
+    # The client provides every scratchpad. A part that allocates its own scratchpad reports
+    # `library`.
+    owners = re.findall(r"graph,exec,.*?,scratchpad:(\w+):(\d+)", output)
+    allocated = [owner for owner, size in owners if owner != "user" and size != "0"]
+    if not owners or allocated:
+        return [f"{case.name}: scratchpads {owners}"]
     return []
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lane", required=True)
-    parser.add_argument("--bench", required=True, help="the harness's client of that lane")
+    parser.add_argument("--bench", required=True, help="the lane's maskwise-bench")
     parser.add_argument("--preload", required=True, help="the plugin")
     arguments = parser.parse_args()
     faults = []

@@ -1,4 +1,4 @@
-"""scripts/soak notices planted leaks and failures of a client within seconds.
+"""Tests that scripts/soak notices planted leaks and failures of a client within 15 seconds.
 
 Started by ctest: test_planted_leaks.py --lane LANE --faulty FILE --preload LIBS
 """
@@ -30,17 +30,17 @@ def soak(fault: str) -> subprocess.CompletedProcess[str]:
 
 
 class Soak(unittest.TestCase):
-    def test_a_leak(self) -> None:
+    def test_a_leak_is_noticed(self) -> None:
         done = soak("leak")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"resident_bytes grow by [\d,.]+ a case", done.stderr)
 
-    def test_failing_cases(self) -> None:
+    def test_failing_cases_are_noticed(self) -> None:
         done = soak("execute_fails")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"soak: \d+ FAILED", done.stderr)
 
-    def test_nothing_lost(self) -> None:
+    def test_without_a_fault_it_passes(self) -> None:
         done = soak("none")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 

@@ -1,4 +1,4 @@
-"""Convolution, dense layer and attention with constant weights, on oneDNN Graph; prints a hash."""
+"""Runs a convolution, a dense layer and attention on oneDNN Graph. Prints the outputs' hash."""
 
 import hashlib
 

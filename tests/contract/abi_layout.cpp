@@ -1,5 +1,6 @@
 // Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc). This file
-// compiles only if those declarations match the real headers of a lane.
+// compiles only if the functions, the struct sizes and most constants match the real headers of a
+// lane.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"
@@ -13,8 +14,7 @@ namespace {
 
 using namespace maskwise::onednn;
 
-// Enumerations are passed as int, and structs have other names; everything else must have the same
-// type.
+// Maskwise passes enumerations as int and names structs differently. All other types must be equal.
 template <typename T>
 struct as_maskwise {
     using type = std::conditional_t<std::is_enum_v<T>, int, T>;
@@ -99,7 +99,7 @@ CHECK_VALUE(abi::type_i32, dnnl_s32);
 CHECK_VALUE(abi::type_i8, dnnl_s8);
 CHECK_VALUE(abi::type_u8, dnnl_u8);
 CHECK_VALUE(abi::type_boolean, dnnl_boolean);
-#if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // has all of the list
+#if DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR >= 307 // older headers lack some operators
 #define MASKWISE_ROW_UNARY(name, onednn, ...) CHECK_VALUE(onednn, dnnl_graph_op_##name);
 #define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, ...)                                  \
     CHECK_VALUE(onednn, dnnl_graph_op_##name);

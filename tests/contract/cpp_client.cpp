@@ -6,7 +6,7 @@ namespace maskwise::contract {
 namespace {
 
 void fill(std::vector<std::uint8_t>& bytes, const logical_tensor& port) {
-    bytes.assign(port.get_mem_size(), 1); // true: the element is a mask's
+    bytes.assign(port.get_mem_size(), 1); // masks are true
     if (port.get_data_type() == boolean) return;
     for (std::size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
         const float value = static_cast<float>(i / sizeof(float) % 7) * 0.5F;

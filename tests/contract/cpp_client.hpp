@@ -65,30 +65,30 @@ ids ids_of(const std::vector<logical_tensor>& ports);
 
 std::size_t element_count(const extents& shape);
 
-// Compiles with these lists.
 inline dnnl::graph::compiled_partition compile(const partition& subgraph,
                                                const std::vector<logical_tensor>& inputs,
                                                const std::vector<logical_tensor>& outputs) {
     return subgraph.compile(inputs, outputs, engine());
 }
 
-// Executes on the memory of each tensor, and waits.
+// A tensor and its memory.
 struct bound {
     logical_tensor desc;
     void* memory;
 };
+// Executes and waits.
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs);
 
-// Runs the partitions in their order. A tensor has the description in `now`, else that of its port.
-// Inputs without an entry in `memory` are ones: f32 numbers, or masks.
+// Compiles and runs the partitions in order. `now` describes the tensors that differ from their
+// ports. Fills inputs that have no entry in `memory`: masks with true, f32 with multiples of 0.5.
 using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
 void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});
 float element(const tensors& memory, std::size_t id, std::size_t index);
 
-// The status of a call, or of an exception that oneDNN throws through its functions. If oneDNN
-// threw, compiling the same again throws a std::future_error from its cache.
+// The status of an exception that oneDNN throws in `body`, or success. After oneDNN has thrown in a
+// compile, oneDNN's cache throws std::future_error when the same partition is compiled again.
 template <class Body>
 dnnl_status_t status_of(Body&& body) {
     try {

@@ -1,4 +1,4 @@
-// MASKWISE_DUMP writes JSON, whatever bytes a client's names have and whatever its numbers are.
+// MASKWISE_DUMP writes valid JSON, for any bytes in a client's names and any numbers.
 
 #include "cpp_client.hpp"
 
@@ -29,7 +29,7 @@ protected:
         fs::remove_all(folder_);
     }
 
-    // The operators of the only file. Throws if it is not strict JSON.
+    // The operators of the only file. Throws if the file is missing or is not strict JSON.
     nlohmann::json operators() const {
         const fs::directory_iterator files(folder_);
         if (begin(files) == end(files)) throw std::runtime_error("no file was written");
@@ -61,7 +61,7 @@ TEST_F(dump, names_may_be_any_bytes) {
     EXPECT_EQ(operators().at(0).at("name"), characters);
 }
 
-TEST_F(dump, numbers_may_be_infinite_or_none) {
+TEST_F(dump, numbers_may_be_infinite_or_nan) {
     const float infinity = std::numeric_limits<float>::infinity();
     op clamp{2, kind::Clamp, {dense(3, {4, 8})}, {dense(4, {4, 8})}, "clamp"};
     clamp.set_attr(op::attr::min, std::nanf("")).set_attr(op::attr::max, infinity);

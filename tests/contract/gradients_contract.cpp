@@ -1,6 +1,7 @@
-// Training: attention with statistics, and its gradients from them, as oneDNN's own cases build
-// them. Both must agree with the definition in every lane, with oneDNN alone and with the plugin,
-// which runs each as a whole unless the graph computes something else.
+// Training: attention with statistics, and the gradients computed from the statistics. The graphs
+// are built like oneDNN's own cases. Both graphs must match the definition in every lane from
+// oneDNN 3.12 on, with oneDNN alone and with the plugin. The plugin must run each graph as a whole
+// if it is one partition, and must not match a changed graph as gradients.
 
 #include "cpp_client.hpp"
 #include "support/numbers.hpp"
@@ -11,7 +12,7 @@
 #include <cmath>
 #include <random>
 
-#if DNNL_VERSION_MINOR >= 12 // before, oneDNN has no such partitions
+#if DNNL_VERSION_MINOR >= 12 // older oneDNN has no such partitions
 namespace maskwise::contract {
 namespace {
 
@@ -25,7 +26,7 @@ struct training_case {
     float fill = -INFINITY;
     std::int64_t rows = 40;
 
-    std::int64_t heads() const { return grouped ? 3 : 1; } // of a group
+    std::int64_t heads() const { return grouped ? 3 : 1; } // query heads per key head
     extents shape(std::int64_t shared, std::int64_t m, std::int64_t n) const {
         return grouped ? extents{2, 2, shared, m, n} : extents{2, 2, m, n};
     }
@@ -50,27 +51,29 @@ enum : std::size_t {
     key_gradient,
     value_gradient,
     other,
-    inner // those between operators
+    inner // the first of the tensors between operators
 };
 constexpr std::size_t extra_output = 90;
 
-// Builds a graph one operator after the other.
+// Builds a graph operator by operator.
 class builder {
 public:
-    explicit builder(const training_case& of) : of_(of) {}
+    explicit builder(const training_case& problem) : problem_(problem) {}
 
     logical_tensor matrix(std::size_t id, std::int64_t m, std::int64_t n, tensor_type type,
                           bool is_shared = false) const {
-        return dense(id, of_.shape(is_shared ? 1 : of_.heads(), m, n), type);
+        return dense(id, problem_.shape(is_shared ? 1 : problem_.heads(), m, n), type);
     }
     logical_tensor scores(std::size_t id, tensor_type type = f32) const {
-        return matrix(id, of_.rows, keys, type);
+        return matrix(id, problem_.rows, keys, type);
     }
-    logical_tensor rows_of(std::size_t id) const { return matrix(id, of_.rows, depth, of_.type); }
+    logical_tensor rows_of(std::size_t id) const {
+        return matrix(id, problem_.rows, depth, problem_.type);
+    }
     logical_tensor keys_of(std::size_t id) const {
-        return matrix(id, keys, depth, of_.type, of_.grouped);
+        return matrix(id, keys, depth, problem_.type, problem_.grouped);
     }
-    logical_tensor per_row(std::size_t id) const { return matrix(id, of_.rows, 1, f32); }
+    logical_tensor per_row(std::size_t id) const { return matrix(id, problem_.rows, 1, f32); }
     static logical_tensor number(std::size_t id, tensor_type type = f32) {
         return dense(id, {1}, type);
     }
@@ -95,28 +98,29 @@ public:
         ops.back().set_attr<bool>(op::attr::keep_dims, true);
         return output;
     }
-    logical_tensor index(const logical_tensor& of, std::int64_t axis) {
+    logical_tensor index(const logical_tensor& source, std::int64_t axis) {
         const auto output = scores(next(), tensor_type::s32);
-        add(kind::GenIndex, {of}, output);
+        add(kind::GenIndex, {source}, output);
         ops.back().set_attr<std::int64_t>(op::attr::axis, axis);
         return output;
     }
     logical_tensor scaled(const logical_tensor& input, std::size_t by = scale) {
-        return add(of_.divides ? kind::Divide : kind::Multiply, {input, number(by)},
+        return add(problem_.divides ? kind::Divide : kind::Multiply, {input, number(by)},
                    scores(next()));
     }
     logical_tensor cast(const logical_tensor& input) {
-        return of_.type == f32 ? input : add(kind::TypeCast, {input}, scores(next(), of_.type));
+        return problem_.type == f32 ? input
+                                    : add(kind::TypeCast, {input}, scores(next(), problem_.type));
     }
 
-    // Scaled and masked.
+    // The scores, scaled and masked.
     logical_tensor masked_scores() {
         const auto product = multiply(rows_of(query), keys_of(key), scores(next()), false, true);
         const auto row = scaled(product);
-        if (of_.mask == mask_kind::none) return row;
-        if (of_.mask == mask_kind::add)
-            return add(kind::Add, {row, mask_tensor(of_.type)}, scores(next()));
-        const auto cond = of_.mask == mask_kind::select ? mask_tensor(boolean) : causal(row);
+        if (problem_.mask == mask_kind::none) return row;
+        if (problem_.mask == mask_kind::add)
+            return add(kind::Add, {row, mask_tensor(problem_.type)}, scores(next()));
+        const auto cond = problem_.mask == mask_kind::select ? mask_tensor(boolean) : causal(row);
         return add(kind::Select, {cond, row, number(fill)}, scores(next()));
     }
 
@@ -124,13 +128,13 @@ public:
 
 private:
     logical_tensor mask_tensor(tensor_type type) const {
-        extents shape = of_.shape(1, of_.rows, keys);
+        extents shape = problem_.shape(1, problem_.rows, keys);
         shape[1] = 1;
         return dense(mask, shape, type);
     }
     logical_tensor causal(const logical_tensor& row) {
         auto row_index = index(row, -2);
-        if (of_.mask == mask_kind::bottom_right) {
+        if (problem_.mask == mask_kind::bottom_right) {
             row_index = add(kind::Add, {row_index, number(keys_number, tensor_type::s32)},
                             scores(next(), tensor_type::s32));
             row_index = add(kind::Subtract, {row_index, number(rows_number, tensor_type::s32)},
@@ -140,13 +144,13 @@ private:
         return add(kind::GreaterEqual, {row_index, column_index}, scores(next(), boolean));
     }
 
-    const training_case& of_;
+    const training_case& problem_;
 };
 
-std::vector<op> forward(const training_case& of) {
-    builder graph(of);
+std::vector<op> forward(const training_case& problem) {
+    builder graph(problem);
     const auto row = graph.masked_scores();
-    const auto weights = graph.scores(graph.next(), of.type);
+    const auto weights = graph.scores(graph.next(), problem.type);
     op softmax(graph.ops.size(), kind::SoftMax, {row}, {weights, graph.per_row(statistics)},
                "softmax");
     softmax.set_attr<std::int64_t>(op::attr::axis, -1);
@@ -156,27 +160,27 @@ std::vector<op> forward(const training_case& of) {
     return graph.ops;
 }
 
-// How a graph differs from gradients.
+// A change to the graph of attention's gradients.
 enum class change { none, other_scale, no_scale, other_reader };
 
-std::vector<op> backward(const training_case& of, change how = change::none) {
-    builder graph(of);
+std::vector<op> backward(const training_case& problem, change how = change::none) {
+    builder graph(problem);
     const auto gradient_of_dst = graph.rows_of(dst_gradient);
     const auto row = graph.masked_scores();
     const auto exponent =
         graph.add(kind::Subtract, {row, graph.per_row(statistics)}, graph.scores(graph.next()));
     const auto weights = graph.add(kind::Exp, {exponent}, graph.scores(graph.next()));
     const auto store_keys = [&](const logical_tensor& a, const logical_tensor& b, std::size_t id) {
-        if (!of.grouped) return graph.multiply(a, b, graph.keys_of(id), true, false);
-        const auto whole =
-            graph.multiply(a, b, graph.matrix(graph.next(), keys, depth, of.type), true, false);
+        if (!problem.grouped) return graph.multiply(a, b, graph.keys_of(id), true, false);
+        const auto whole = graph.multiply(
+            a, b, graph.matrix(graph.next(), keys, depth, problem.type), true, false);
         return graph.sum(whole, graph.keys_of(id), 2);
     };
     store_keys(graph.cast(weights), gradient_of_dst, value_gradient);
     const auto products = graph.multiply(gradient_of_dst, graph.keys_of(value),
                                          graph.scores(graph.next()), false, true);
     const auto parts = graph.add(kind::Multiply, {graph.rows_of(dst), gradient_of_dst},
-                                 graph.matrix(graph.next(), of.rows, columns, f32));
+                                 graph.matrix(graph.next(), problem.rows, columns, f32));
     const auto deltas = graph.sum(parts, graph.per_row(graph.next()), -1);
     const auto differences =
         graph.add(kind::Subtract, {products, deltas}, graph.scores(graph.next()));
@@ -194,10 +198,10 @@ test::element element_of(tensor_type type) {
     return static_cast<test::element>(static_cast<int>(type));
 }
 
-// Matrices of each head in double precision.
+// Attention and its gradients by their definitions, in double precision.
 class definition {
 public:
-    explicit definition(const training_case& of) : of_(of) {}
+    explicit definition(const training_case& problem) : problem_(problem) {}
 
     tensors inputs();
     void check_forward(const tensors& memory) const;
@@ -212,21 +216,21 @@ private:
                      tensor_type type) const;
     bool is_masked(std::int64_t head, std::int64_t r, std::int64_t k) const;
     double masked(double score, std::int64_t head, std::int64_t r, std::int64_t k) const;
-    std::int64_t heads() const { return outer * of_.heads(); }
-    std::int64_t shared(std::int64_t head) const { return head / of_.heads(); }
+    std::int64_t heads() const { return outer * problem_.heads(); }
+    std::int64_t shared(std::int64_t head) const { return head / problem_.heads(); }
 
-    const training_case& of_;
+    const training_case& problem_;
     std::mt19937 random_{7};
     tensors memory_;
     numbers query_, key_, value_, dst_, dst_gradient_, statistics_, mask_;
-    numbers weights_; // of the statistics
+    numbers weights_; // of the SoftMax, recomputed from the statistics rounded to f32
     double scale_ = 0.25;
 };
 
 definition::numbers definition::random(std::int64_t count, double most) {
     numbers drawn(static_cast<std::size_t>(count));
     std::uniform_real_distribution<double> draw(-most, most);
-    for (double& each : drawn) each = test::round_to(draw(random_), element_of(of_.type));
+    for (double& each : drawn) each = test::round_to(draw(random_), element_of(problem_.type));
     return drawn;
 }
 
@@ -240,23 +244,23 @@ void definition::store(std::size_t id, const numbers& from, tensor_type type) {
 }
 
 bool definition::is_masked(std::int64_t head, std::int64_t r, std::int64_t k) const {
-    if (of_.mask == mask_kind::causal) return k > r;
-    if (of_.mask == mask_kind::bottom_right) return k > r + keys - of_.rows;
+    if (problem_.mask == mask_kind::causal) return k > r;
+    if (problem_.mask == mask_kind::bottom_right) return k > r + keys - problem_.rows;
     const std::int64_t batch = head / (heads() / 2);
-    return of_.mask == mask_kind::select &&
-           mask_[static_cast<std::size_t>((batch * of_.rows + r) * keys + k)] == 0;
+    return problem_.mask == mask_kind::select &&
+           mask_[static_cast<std::size_t>((batch * problem_.rows + r) * keys + k)] == 0;
 }
 
 double definition::masked(double score, std::int64_t head, std::int64_t r, std::int64_t k) const {
-    if (is_masked(head, r, k)) return of_.fill;
+    if (is_masked(head, r, k)) return problem_.fill;
     const std::int64_t batch = head / (heads() / 2);
-    return of_.mask == mask_kind::add
-               ? score + mask_[static_cast<std::size_t>((batch * of_.rows + r) * keys + k)]
+    return problem_.mask == mask_kind::add
+               ? score + mask_[static_cast<std::size_t>((batch * problem_.rows + r) * keys + k)]
                : score;
 }
 
 tensors definition::inputs() {
-    const std::int64_t rows = of_.rows;
+    const std::int64_t rows = problem_.rows;
     query_ = random(heads() * rows * depth, 1);
     key_ = random(outer * keys * depth, 1);
     value_ = random(outer * keys * columns, 1);
@@ -264,8 +268,8 @@ tensors definition::inputs() {
     mask_ = random(2 * rows * keys, 1);
     for (std::size_t i = 0; i < mask_.size(); ++i) {
         const bool hides = i / static_cast<std::size_t>(keys) % 7 != 3 && mask_[i] > 0.2;
-        if (of_.mask == mask_kind::select) mask_[i] = hides ? 0 : 1;
-        if (of_.mask == mask_kind::add && hides) mask_[i] = -INFINITY;
+        if (problem_.mask == mask_kind::select) mask_[i] = hides ? 0 : 1;
+        if (problem_.mask == mask_kind::add && hides) mask_[i] = -INFINITY;
     }
     dst_.resize(query_.size() / depth * columns);
     statistics_.resize(query_.size() / depth);
@@ -292,29 +296,33 @@ tensors definition::inputs() {
                        value_[static_cast<std::size_t>((first_key + k) * columns + c)];
             dst_[static_cast<std::size_t>(row * columns + c)] = sum;
         }
-        // Gradients have the statistics as f32, which lose the logarithm after -1e9.
+        // The gradients read the statistics as f32. If every key of a row has -1e9, f32 loses
+        // log(total), so these weights differ from the forward ones.
         for (std::int64_t k = 0; k < keys; ++k)
             weights[k] = std::exp(weights[k] - static_cast<float>(log_sum));
     }
-    store(query, query_, of_.type);
-    store(key, key_, of_.type);
-    store(value, value_, of_.type);
-    store(dst, dst_, of_.type);
-    store(dst_gradient, dst_gradient_, of_.type);
+    store(query, query_, problem_.type);
+    store(key, key_, problem_.type);
+    store(value, value_, problem_.type);
+    store(dst, dst_, problem_.type);
+    store(dst_gradient, dst_gradient_, problem_.type);
     store(statistics, statistics_, f32);
-    store(scale, {of_.divides ? 1 / scale_ : scale_}, f32);
+    store(scale, {problem_.divides ? 1 / scale_ : scale_}, f32);
     store(other, {0.5}, f32);
-    store(fill, {of_.fill}, f32);
-    store(mask, mask_, of_.mask == mask_kind::select ? boolean : of_.type);
+    store(fill, {problem_.fill}, f32);
+    store(mask, mask_, problem_.mask == mask_kind::select ? boolean : problem_.type);
     store(keys_number, {double{keys}}, tensor_type::s32);
     store(rows_number, {static_cast<double>(rows)}, tensor_type::s32);
     return memory_;
 }
 
-// 6 roundoffs of the type, relative to the largest element.
+// The tolerance is 6 times `roundoff` of the case's type, relative to the largest element. For f32,
+// `roundoff` is 2^-18, looser than the type's own 2^-24.
 void definition::expect_near(const tensors& memory, std::size_t id, const numbers& expected,
                              tensor_type type) const {
-    const double roundoff = of_.type == f32 ? 0x1p-18 : of_.type == bf16 ? 0x1p-8 : 0x1p-11;
+    const double roundoff = problem_.type == f32    ? 0x1p-18
+                            : problem_.type == bf16 ? 0x1p-8
+                                                    : 0x1p-11;
     double largest = 0;
     for (const double each : expected) largest = std::max(largest, std::abs(each));
     const auto width = static_cast<std::size_t>(test::width_bytes(element_of(type)));
@@ -328,14 +336,14 @@ void definition::expect_near(const tensors& memory, std::size_t id, const number
 
 void definition::check_forward(const tensors& memory) const {
     expect_near(memory, statistics, statistics_, f32);
-    expect_near(memory, dst, dst_, of_.type);
+    expect_near(memory, dst, dst_, problem_.type);
 }
 
-// `factor` is that of the scores' gradients.
+// `factor` multiplies the scores' gradients.
 void definition::check_backward(const tensors& memory, double factor) const {
-    numbers of_query(query_.size()), of_key(key_.size()), of_value(value_.size());
-    for (std::int64_t row = 0; row < heads() * of_.rows; ++row) {
-        const std::int64_t first_key = shared(row / of_.rows) * keys;
+    numbers d_query(query_.size()), d_key(key_.size()), d_value(value_.size());
+    for (std::int64_t row = 0; row < heads() * problem_.rows; ++row) {
+        const std::int64_t first_key = shared(row / problem_.rows) * keys;
         const auto at = [](const numbers& from, std::int64_t i) {
             return from[static_cast<std::size_t>(i)];
         };
@@ -348,43 +356,45 @@ void definition::check_backward(const tensors& memory, double factor) const {
             for (std::int64_t c = 0; c < columns; ++c) {
                 const double gradient = at(dst_gradient_, row * columns + c);
                 product += gradient * at(value_, (first_key + k) * columns + c);
-                of_value[static_cast<std::size_t>((first_key + k) * columns + c)] +=
+                d_value[static_cast<std::size_t>((first_key + k) * columns + c)] +=
                     weight * gradient;
             }
             const double gradient = weight * (product - delta) * factor;
             for (std::int64_t i = 0; i < depth; ++i) {
-                of_query[static_cast<std::size_t>(row * depth + i)] +=
+                d_query[static_cast<std::size_t>(row * depth + i)] +=
                     gradient * at(key_, (first_key + k) * depth + i);
-                of_key[static_cast<std::size_t>((first_key + k) * depth + i)] +=
+                d_key[static_cast<std::size_t>((first_key + k) * depth + i)] +=
                     gradient * at(query_, row * depth + i);
             }
         }
     }
-    expect_near(memory, query_gradient, of_query, of_.type);
-    expect_near(memory, key_gradient, of_key, of_.type);
-    expect_near(memory, value_gradient, of_value, of_.type);
+    expect_near(memory, query_gradient, d_query, problem_.type);
+    expect_near(memory, key_gradient, d_key, problem_.type);
+    expect_near(memory, value_gradient, d_value, problem_.type);
 }
 
 std::vector<training_case> cases() {
     using enum mask_kind;
-    std::vector<training_case> all;
+    std::vector<training_case> list;
     for (const auto mask : {none, causal, bottom_right, select, add})
         for (const auto type : {f32, bf16, tensor_type::f16})
             for (const bool grouped : {false, true})
-                all.push_back({.mask = mask, .type = type, .grouped = grouped});
-    all.push_back({.mask = causal, .divides = true});
-    all.push_back({.mask = select, .fill = -3});                      // gradients of the fill
-    all.push_back({.mask = bottom_right, .fill = -1e9F, .rows = 64}); // rows without keys
-    all.push_back({.mask = bottom_right, .rows = 64});
-    all.push_back({.mask = causal, .type = bf16, .rows = 1});
-    return all;
+                list.push_back({.mask = mask, .type = type, .grouped = grouped});
+    list.push_back({.mask = causal, .divides = true});
+    // Masked keys have a nonzero weight, so gradients pass through them.
+    list.push_back({.mask = select, .fill = -3});
+    list.push_back({.mask = bottom_right, .fill = -1e9F, .rows = 64}); // some rows have no key
+    list.push_back({.mask = bottom_right, .rows = 64});
+    list.push_back({.mask = causal, .type = bf16, .rows = 1});
+    return list;
 }
 
 bool is_supported(tensor_type type) {
     return type == f32 || (type == bf16 ? library().bf16 : library().f16);
 }
 
-// Whether Maskwise runs the graph as a whole, compiled once: a verbose line names this form.
+// Whether the graph is one partition that Maskwise owns, and compiling it prints exactly one claim
+// line, which names `form`.
 bool runs_as(const char* form, const std::vector<partition>& partitions) {
     if (partitions.size() != 1) return false;
     const partition& whole = partitions[0];
@@ -400,22 +410,22 @@ bool runs_as(const char* form, const std::vector<partition>& partitions) {
 class training : public testing::TestWithParam<training_case> {};
 
 TEST_P(training, attention_with_statistics) {
-    const training_case& of = GetParam();
-    if (!is_supported(of.type)) GTEST_SKIP() << "oneDNN does not have the type on this CPU";
-    definition expected(of);
+    const training_case& problem = GetParam();
+    if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";
+    definition expected(problem);
     tensors memory = expected.inputs();
-    const auto partitions = partitions_of(forward(of));
+    const auto partitions = partitions_of(forward(problem));
     run(partitions, memory);
     expected.check_forward(memory);
     EXPECT_EQ(runs_as("attention", partitions), partitions.size() == 1 && plugin_is_loaded());
 }
 
 TEST_P(training, gradients) {
-    const training_case& of = GetParam();
-    if (!is_supported(of.type)) GTEST_SKIP() << "oneDNN does not have the type on this CPU";
-    definition expected(of);
+    const training_case& problem = GetParam();
+    if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";
+    definition expected(problem);
     tensors memory = expected.inputs();
-    const auto partitions = partitions_of(backward(of));
+    const auto partitions = partitions_of(backward(problem));
     run(partitions, memory);
     expected.check_backward(memory, 0.25);
     EXPECT_EQ(runs_as("gradients", partitions), partitions.size() == 1 && plugin_is_loaded());
@@ -423,33 +433,33 @@ TEST_P(training, gradients) {
 
 // The client leaves the layouts of the gradients to the library.
 TEST_P(training, gradients_of_any_layout) {
-    const training_case& of = GetParam();
-    if (!is_supported(of.type)) GTEST_SKIP() << "oneDNN does not have the type on this CPU";
-    const auto partitions = partitions_of(backward(of));
+    const training_case& problem = GetParam();
+    if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";
+    const auto partitions = partitions_of(backward(problem));
     if (partitions.size() != 1) GTEST_SKIP() << "several partitions";
     auto outputs = partitions[0].get_output_ports();
     for (logical_tensor& output : outputs)
-        output = {output.get_id(), of.type, output.get_dims(), layout::any};
+        output = {output.get_id(), problem.type, output.get_dims(), layout::any};
     const auto compiled = compile(partitions[0], partitions[0].get_input_ports(), outputs);
     for (const logical_tensor& output : outputs) {
         const auto chosen = compiled.query_logical_tensor(output.get_id());
         EXPECT_EQ(chosen.get_dims(), output.get_dims());
-        EXPECT_EQ(chosen.get_data_type(), of.type);
+        EXPECT_EQ(chosen.get_data_type(), problem.type);
     }
     EXPECT_EQ(maskwise_owns(compiled), plugin_is_loaded());
 }
 
-// The scores' gradients have another scale, or other readers.
+// The scores' gradients have another scale, no scale, or another reader.
 TEST_P(training, other_graphs_are_not_gradients) {
-    const training_case& of = GetParam();
-    if (!is_supported(of.type)) GTEST_SKIP() << "oneDNN does not have the type on this CPU";
-    if (of.divides) GTEST_SKIP() << "tested with factors";
+    const training_case& problem = GetParam();
+    if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";
+    if (problem.divides) GTEST_SKIP() << "the cases that multiply by the scale cover this";
     for (const auto& [how, factor] : {std::pair{change::other_scale, 0.5},
                                       {change::no_scale, 1.0},
                                       {change::other_reader, 0.25}}) {
-        definition expected(of);
+        definition expected(problem);
         tensors memory = expected.inputs();
-        const auto partitions = partitions_of(backward(of, how));
+        const auto partitions = partitions_of(backward(problem, how));
         run(partitions, memory);
         expected.check_backward(memory, factor);
         EXPECT_FALSE(runs_as("gradients", partitions));

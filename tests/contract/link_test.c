@@ -1,12 +1,11 @@
-/* Every function of the one list, by name, from C: it links, and each symbol is the plugin's own.
- */
+/* Links every function of functions.inc from C, and tests that each is the plugin's. */
 
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Only names count here, so every function is declared alike. */
+/* Only the names matter here, so every function has the same type. */
 #define FORWARD(name, since, parameters, arguments) extern void dnnl_graph_##name(void);
 #define HOOK(name, since, parameters, arguments) extern void dnnl_graph_##name(void);
 #include "onednn/library/functions.inc"
@@ -30,7 +29,7 @@ static const struct {
     {"maskwise_onednn_owns", maskwise_onednn_owns},
 };
 
-static int is_the_plugins(any_function function) {
+static int is_in_plugin(any_function function) {
     Dl_info info;
     void* address = NULL;
     memcpy(&address, &function, sizeof(address));
@@ -39,12 +38,12 @@ static int is_the_plugins(any_function function) {
 
 int main(void) {
     const size_t count = sizeof(functions) / sizeof(functions[0]);
-    int strangers = 0;
+    int foreign = 0;
     for (size_t i = 0; i < count; ++i)
-        if (!is_the_plugins(functions[i].function)) {
+        if (!is_in_plugin(functions[i].function)) {
             printf("%s is not the plugin's\n", functions[i].name);
-            ++strangers;
+            ++foreign;
         }
-    printf("%zu functions, %d strangers\n", count, strangers);
-    return strangers != 0 || count < 70;
+    printf("%zu functions, %d not the plugin's\n", count, foreign);
+    return foreign != 0 || count < 70;
 }

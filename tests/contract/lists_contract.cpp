@@ -1,6 +1,6 @@
 // The lists that a client passes to compile and execute may name inner tensors of a partition, or
-// unrelated ones. Only the partition's ports count, as in oneDNN; in every lane, with and without
-// the plugin.
+// unrelated tensors. Only the partition's ports count, as in oneDNN. Tested in every lane, with and
+// without the plugin.
 
 #include "cpp_client.hpp"
 
@@ -11,7 +11,7 @@
 namespace maskwise::contract {
 namespace {
 
-// Tensors with separate memory, in the order of the client's list.
+// A tensor in a client's list, with separate memory.
 struct entry {
     logical_tensor desc;
     std::vector<float> memory;
@@ -33,18 +33,19 @@ entry mask(std::size_t id, const extents& shape) {
 
 using list = std::vector<entry>;
 
-// Compile gets the whole lists; execute gets them without their last entries.
+// Compiles with the whole lists. Executes without the last `left_out` inputs and the last
+// `outputs_left_out` outputs.
 void run(const partition& subgraph, list& inputs, list& outputs, std::size_t left_out = 0,
          std::size_t outputs_left_out = 0) {
     std::vector<logical_tensor> in, out;
     std::vector<bound> from, to;
-    for (auto& [what_it_is, memory] : inputs) {
-        in.push_back(what_it_is);
-        from.push_back({what_it_is, memory.data()});
+    for (auto& [port, memory] : inputs) {
+        in.push_back(port);
+        from.push_back({port, memory.data()});
     }
-    for (auto& [what_it_is, memory] : outputs) {
-        out.push_back(what_it_is);
-        to.push_back({what_it_is, memory.data()});
+    for (auto& [port, memory] : outputs) {
+        out.push_back(port);
+        to.push_back({port, memory.data()});
     }
     const auto compiled = compile(subgraph, in, out);
     const auto& desc = outputs[0].desc;
@@ -57,7 +58,7 @@ void run(const partition& subgraph, list& inputs, list& outputs, std::size_t lef
 constexpr std::size_t select_result = 3, result = 4, further = 99;
 const extents shape{4, 8};
 
-// A graph that merging turns into one partition, and all its inputs.
+// A graph and the memory of its ports. `is_one`: oneDNN or Maskwise makes the graph one partition.
 struct graph_case {
     bool is_one;
     std::vector<partition> partitions;
@@ -109,10 +110,10 @@ protected:
 
 TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
     const bool is_attention = actual_.inputs.size() > 3;
-    const extents& all = is_attention ? scores : shape;
-    const extents turned = is_attention ? extents{128, 64, 1, 8} : extents{1, 4};
+    const extents& inner_shape = is_attention ? scores : shape;
+    const extents strides = is_attention ? extents{128, 64, 1, 8} : extents{1, 4};
     for (const std::size_t id : {select_result, product, scaled, weights}) {
-        actual_.inputs.push_back({{id, f32, all, turned}, std::vector<float>(128, 77.0F)});
+        actual_.inputs.push_back({{id, f32, inner_shape, strides}, std::vector<float>(128, 77.0F)});
         run(actual_.partitions[0], actual_.inputs, actual_.outputs);
         expect_result();
         EXPECT_EQ(actual_.inputs.back().memory, std::vector<float>(128, 77.0F));
@@ -120,9 +121,8 @@ TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
 }
 
 TEST_P(lists, a_result_in_the_input_list_is_not_the_output) {
-    const auto of_another_shape = dense(actual_.outputs[0].desc.get_id(), {3});
-    actual_.inputs.insert(actual_.inputs.begin(),
-                          {of_another_shape, std::vector<float>(128, 77.0F)});
+    const auto reshaped = dense(actual_.outputs[0].desc.get_id(), {3});
+    actual_.inputs.insert(actual_.inputs.begin(), {reshaped, std::vector<float>(128, 77.0F)});
     run(actual_.partitions[0], actual_.inputs, actual_.outputs);
     expect_result();
     EXPECT_EQ(actual_.inputs[0].memory, std::vector<float>(128, 77.0F));
@@ -168,7 +168,7 @@ std::vector<partition> training() {
                          dense(further, {4, 1}))});
 }
 
-TEST(statistics, are_no_constant_where_the_scores_are) {
+TEST(statistics, are_not_constant_if_the_scores_are) {
     for (const auto& each : training()) {
         auto outputs = each.get_output_ports();
         for (auto& output : outputs)
@@ -180,7 +180,7 @@ TEST(statistics, are_no_constant_where_the_scores_are) {
     }
 }
 
-TEST(statistics, of_another_shape_are_refused_as_a_shape) {
+TEST(statistics, of_another_shape_are_an_invalid_shape) {
     const auto each = training().back();
     auto outputs = each.get_output_ports();
     for (auto& output : outputs)

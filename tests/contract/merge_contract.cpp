@@ -1,4 +1,4 @@
-// Merging of a Select with a SoftMax, as a client of oneDNN's public C++ header sees it, in every
+// Merging of a Select with a SoftMax, as a client of oneDNN's C++ header sees it. Tested in every
 // lane, with oneDNN alone and with the plugin. The batch merge_ci tests the results of merged
 // partitions.
 
@@ -27,7 +27,6 @@ std::vector<partition> scale_select_soft_max(policy which = policy::fusion) {
         which);
 }
 
-// 33 scores.
 std::vector<float> soft_max_of(std::vector<float> row) {
     float sum = 0;
     for (float& each : row) sum += each = std::exp(each);
@@ -54,7 +53,7 @@ TEST(merge, never_under_policy_debug) {
     EXPECT_EQ(scale_select_soft_max(policy::debug).size(), 3U);
 }
 
-// oneDNN keeps element-wise operators, and the Select is a single partition.
+// Without a SoftMax nothing merges: the Select and the element-wise operators stay partitions.
 TEST(merge, needs_a_soft_max) {
     const auto partitions = partitions_of(
         {make(10, kind::Tanh, {dense(0, shape)}, dense(3, shape)),
@@ -62,25 +61,25 @@ TEST(merge, needs_a_soft_max) {
               dense(4, shape)),
          make(12, kind::Exp, {dense(4, shape)}, dense(5, shape))});
     ASSERT_EQ(partitions.size(), 3U);
-    if (!knows_select() && !plugin_is_loaded()) GTEST_SKIP() << "no one runs Select";
+    if (!knows_select() && !plugin_is_loaded()) GTEST_SKIP() << "no library runs Select";
     tensors memory;
     run(partitions, memory);
     for (std::size_t i = 0; i < element_count(shape); ++i)
         ASSERT_NEAR(element(memory, 5, i), std::exp(std::tanh(element(memory, 0, i))), 1e-5F);
 }
 
-// The merged partition reads a value whose operator comes after the partition's first member: its
-// third member reads tanh(0).
+// Operators 10, 11, 14 and 16 are merged. They read tensor 5, the result of operator 12, so their
+// partition must come after 12.
 TEST(merge, keeps_a_topological_order) {
     const auto value = [](std::size_t id) { return dense(id, shape); };
     const auto partitions = partitions_of(
         {make(12, kind::Tanh, {value(0)}, value(5)),
-         make(13, kind::Multiply, {value(5), value(5)}, value(6)), // keeps 12 out: used twice
+         make(13, kind::Multiply, {value(5), value(5)}, value(6)), // reads 5 twice: 12 stays alone
          make(15, kind::ReLU, {value(6)}, value(8)), make(10, kind::Tanh, {value(0)}, value(3)),
          make(11, kind::Select, {dense(1, shape, boolean), value(3), value(2)}, value(4)),
          make(14, kind::Add, {value(4), value(5)}, value(7)), soft_max(16, value(7), value(9))});
     if (merges()) {
-        EXPECT_EQ(partitions.size(), 3U); // 13 and 15 are one of oneDNN's
+        EXPECT_EQ(partitions.size(), 3U); // oneDNN fuses 13 and 15
     }
     std::set<std::size_t> available{0, 1, 2};
     for (const partition& each : partitions) {
@@ -92,7 +91,7 @@ TEST(merge, keeps_a_topological_order) {
 }
 
 // Operands are transposed, and dst has gaps.
-TEST(merge, takes_any_layout) {
+TEST(merge, supports_any_layout) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = scale_select_soft_max();
     ASSERT_EQ(merged.size(), 1U);
@@ -139,7 +138,7 @@ std::vector<partition> select_soft_max() {
 }
 
 // At compile, oneDNN accepts a cond of types other than boolean; any nonzero number is true.
-TEST(merge, takes_any_cond_that_onednn_takes) {
+TEST(merge, accepts_every_cond_that_onednn_accepts) {
     if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
     const auto partitions = select_soft_max();
     tensors memory{{0, {}}};
@@ -150,7 +149,8 @@ TEST(merge, takes_any_cond_that_onednn_takes) {
     EXPECT_EQ(memory.at(4), as_boolean.at(4));
 }
 
-// The client declares types when it adds operators. A merged partition uses only these.
+// The client declares types when it adds operators. A merged partition uses only the declared
+// types.
 TEST(merge, refuses_other_types_than_declared) {
     if (!merges()) GTEST_SKIP() << "oneDNN alone has two partitions";
     const auto merged = select_soft_max();
@@ -171,7 +171,7 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
               dnnl_invalid_arguments);
 }
 
-// If the plugin reports that scores and result may share memory, sharing must work.
+// The plugin reports that scores and result may share memory, so sharing must work.
 TEST(merge, runs_in_place_if_it_reports_so) {
     if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
     const auto merged = scale_select_soft_max();
@@ -195,8 +195,8 @@ TEST(merge, runs_in_place_if_it_reports_so) {
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], expected[i % 33], 1e-5F) << i;
 }
 
-// After the Select: LeakyReLU by 0.5.
-TEST(merge, takes_an_operator_with_a_constant) {
+// A LeakyReLU with factor 0.5 follows the Select.
+TEST(merge, includes_an_operator_with_an_attribute) {
     using attr = op::attr;
     std::vector<op> ops{make(10, kind::Select,
                              {dense(0, {33}, boolean), dense(1, shape), dense(2, {1})},
@@ -206,7 +206,7 @@ TEST(merge, takes_an_operator_with_a_constant) {
     ops[1].set_attr<float>(attr::alpha, 0.5F);
     const auto partitions = partitions_of(ops);
     EXPECT_EQ(partitions.size() == 1, merges());
-    if (!knows_select() && !merges()) GTEST_SKIP() << "no one runs Select";
+    if (!knows_select() && !merges()) GTEST_SKIP() << "no library runs Select";
     std::vector<float> scores;
     for (std::size_t i = 0; i < element_count(shape); ++i)
         scores.push_back(static_cast<float>(i % 17) / 4.0F - 2.0F);

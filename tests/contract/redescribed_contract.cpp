@@ -1,8 +1,8 @@
-// A client may pass tensors to compile that differ from those of add_op: other shapes, ranks,
-// layouts and further tensors in the lists, and, for single Selects and oneDNN's partitions, other
-// types. Merged partitions and composites must then compute oneDNN's results, in
-// every lane, with and without the plugin. If oneDNN has no kernel for a type on this CPU, only the
-// parts that need it are refused.
+// A client may describe tensors differently at compile than at add_op: by other shapes, ranks and
+// layouts, and for single Selects and oneDNN's partitions by other types. The client's lists may
+// name further tensors. Merged partitions and composites must compute oneDNN's results for the new
+// descriptions, in every lane, with and without the plugin. If oneDNN has no kernel for a type on
+// this CPU, only the parts that need the kernel are refused.
 
 #include "cpp_client.hpp"
 
@@ -24,7 +24,7 @@ std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis 
             soft_max(11, dense(3, shape, type), dense(4, shape, type), axis)};
 }
 
-// Tensors are described as in `now`. Inputs are f32, and masks are ones.
+// Runs with tensors described as in `now`, else as in the graph.
 tensors run(const std::vector<partition>& partitions,
             const std::map<std::size_t, logical_tensor>& now) {
     tensors memory;
@@ -32,10 +32,10 @@ tensors run(const std::vector<partition>& partitions,
     return memory;
 }
 
-// Ids of the operators, the same in every graph here.
+// Ids of operators in most graphs here.
 constexpr std::size_t mat_mul_id = 9, select_id = 10, soft_max_id = 11;
 
-// Maskwise runs a Select alone in every type.
+// Whether oneDNN must run a part of the partition. Maskwise runs a Select alone in every type.
 bool needs_onednn(const partition& each) {
     return !plugin_is_loaded() || !has(each, select_id) || has(each, mat_mul_id);
 }
@@ -63,7 +63,7 @@ TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
         }
 }
 
-TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
+TEST_F(redescribed, an_open_output_keeps_its_described_type) {
     const extents q{1, 2, 8, 4}, k{1, 2, 4, 8}, s{1, 2, 8, 8};
     const std::vector<op> attention{
         make(mat_mul_id, kind::MatMul, {dense(20, q), dense(21, k)}, dense(0, s)),
@@ -89,10 +89,10 @@ TEST_F(redescribed, an_open_output_keeps_the_type_that_it_is_given) {
         }
 }
 
-// No address depends on the stride of an extent of 1. But oneDNN derives the layout of a MatMul's
-// input from it, too, and then multiplies the wrong elements, mostly in single-operator partitions.
-// It caches this code for all equivalent strides.
-TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
+// The stride of an extent of 1 affects no address. But some versions of oneDNN derive the layout of
+// a MatMul's input from this stride and multiply the wrong elements, mostly in single-operator
+// partitions. oneDNN caches the wrong code and reuses it for all equivalent strides.
+TEST_F(redescribed, strides_of_extents_of_1_do_not_matter) {
     const extents q{1, 2, 8, 17}, k{1, 2, 17, 24}, s{1, 2, 8, 24}, column{1, 2, 8, 1};
     const auto mask = dense(1, {1, 1, 8, 24}, boolean);
     const auto multiply = [&] {
@@ -102,8 +102,8 @@ TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
         {multiply(), make(10, kind::Add, {dense(3, s), dense(22, column)}, dense(4, s)),
          make(11, kind::Select, {mask, dense(4, s), dense(2, s)}, dense(5, s))});
     ASSERT_EQ(partitions.size() == 1, fuses_attention());
-    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes several partitions of it";
-    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions compute it wrongly";
+    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes several partitions";
+    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions of oneDNN compute wrong results";
     const std::map<std::size_t, logical_tensor> now{{20, {20, f32, q, extents{1, 8, 1, 16}}},
                                                     {21, {21, f32, k, extents{24, 24, 48, 1}}}};
     run(partitions_of({multiply()}), now);
@@ -118,8 +118,8 @@ TEST_F(redescribed, strides_of_extents_of_1_mean_nothing) {
         }
 }
 
-// The matrices of k have a gap after each. oneDNN 3.12 alone skips none if k has fewer dimensions
-// than the result.
+// Each matrix of k has a gap after it. oneDNN 3.12 alone does not skip the gaps if k has fewer
+// dimensions than the result.
 TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
     const extents q{1, 3, 1, 8, 17}, k{3, 1, 17, 24}, s{1, 3, 1, 8, 24};
     const auto partitions = partitions_of(
@@ -128,8 +128,8 @@ TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
          make(11, kind::Select, {dense(1, {8, 24}, boolean), dense(4, s), dense(2, {1})},
               dense(5, s))});
     ASSERT_EQ(partitions.size() == 1, fuses_attention());
-    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes several partitions of it";
-    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions compute it wrongly";
+    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes several partitions";
+    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions of oneDNN compute wrong results";
     tensors memory;
     memory[22] = {0, 0, 0x80, 0x3F}; // 1
     contract::run(partitions, memory, {{21, {21, f32, k, extents{411, 408, 24, 1}}}});
@@ -143,8 +143,9 @@ TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
         }
 }
 
-// oneDNN derives a layout from all strides, even those of extents of 1.
-void expect_open_output(const extents& now, const extents& strides, const extents& usual) {
+// An output of layout `any` must get the strides `expected`: oneDNN derives a layout from all
+// strides, even those of extents of 1.
+void expect_open_output(const extents& now, const extents& strides, const extents& expected) {
     const auto mask = dense(1, {1}, boolean);
     const auto select = make(10, kind::Select, {mask, dense(0, now), dense(2, {1})}, dense(3, now));
     for (const auto& each : partitions_of({select})) {
@@ -154,20 +155,20 @@ void expect_open_output(const extents& now, const extents& strides, const extent
         const auto id = outputs[0].get_id();
         outputs[0] = {id, f32, now, layout::any};
         const auto compiled = compile(each, inputs, outputs);
-        EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), usual);
+        EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), expected);
         EXPECT_EQ(compiled.get_inplace_ports().size(), 1U);
     }
 }
 
 TEST_F(redescribed, an_open_output_has_the_dense_stride_for_an_extent_of_1) {
-    if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN's own choice may be another";
+    if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN may choose other strides";
     expect_open_output({1, 2, 5, 3}, {1, 5, 1, 10}, {30, 5, 1, 10});
     expect_open_output({16, 2, 1}, {2, 1, 32}, {2, 1, 1});
-    expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // not 1, the extent of the rows
+    expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // past the largest stride, not 1
 }
 
-// oneDNN's operators would not have passed on the layout of a mask.
-TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
+// Neither the plugin nor oneDNN alone gives the mask's layout to the result.
+TEST_F(redescribed, an_open_output_ignores_the_layout_of_the_mask) {
     const auto mask = dense(1, shape, boolean);
     const auto partitions = partitions_of(
         {make(9, kind::Select, {mask, dense(0, shape), dense(2, {1})}, dense(3, shape))});
@@ -179,7 +180,7 @@ TEST_F(redescribed, an_open_output_is_laid_out_as_a_value_of_its_shape) {
     EXPECT_EQ(compiled.query_logical_tensor(id).get_strides(), (extents{8, 1}));
 }
 
-// The divisor is unknown at add_op and enlarges the result at compile.
+// The divisor's shape is unknown at add_op, and enlarges the result at compile.
 TEST_F(redescribed, an_operand_of_unknown_shape_may_be_the_largest) {
     const extents now{3, 4, 8};
     const auto memory = run(
@@ -196,7 +197,7 @@ TEST_F(redescribed, an_operand_of_unknown_shape_may_be_the_largest) {
     ASSERT_EQ(memory.at(4).size(), 96 * sizeof(float));
 }
 
-TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
+TEST_F(redescribed, an_axis_counts_in_the_rank_at_compile) {
     const extents now{2, 3, 4};
     const auto memory = run(
         partitions_of(select_soft_max(dense(0, shape), 1)),
@@ -207,8 +208,8 @@ TEST_F(redescribed, an_axis_counts_in_the_rank_given) {
                     1.0F, 1e-5F);
 }
 
-// Rows do not support columns that are not adjacent.
-TEST_F(redescribed, other_shapes_are_taken_where_rows_cannot_be_run) {
+// Rows must have adjacent columns, and the columns of these scores are not adjacent.
+TEST_F(redescribed, other_shapes_run_if_rows_cannot) {
     const extents now{5, 8};
     const auto memory =
         run(partitions_of(select_soft_max(dense(0, shape))), {{0, {0, f32, now, extents{1, 5}}},
@@ -220,8 +221,8 @@ TEST_F(redescribed, other_shapes_are_taken_where_rows_cannot_be_run) {
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
 }
 
-// oneDNN 3.7 multiplies by a mask that is broadcast.
-TEST_F(redescribed, infinities_are_hidden_where_rows_cannot_be_run) {
+// oneDNN 3.7 multiplies by a broadcast mask, which turns an infinity into NaN.
+TEST_F(redescribed, masked_infinities_vanish_if_rows_cannot_run) {
     const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
     ASSERT_EQ(partitions.size() == 1, merges());
     if (!merges()) GTEST_SKIP() << "two partitions without the plugin";
@@ -230,10 +231,10 @@ TEST_F(redescribed, infinities_are_hidden_where_rows_cannot_be_run) {
     float hidden = -INFINITY;
     const std::vector<logical_tensor> inputs{dense(0, shape), dense(1, {1, 8}, boolean),
                                              dense(2, {1})};
-    const logical_tensor turned{4, f32, shape, extents{1, 4}};
-    const auto compiled = compile(partitions[0], inputs, {turned});
+    const logical_tensor transposed{4, f32, shape, extents{1, 4}};
+    const auto compiled = compile(partitions[0], inputs, {transposed});
     execute(compiled, {{inputs[0], scores.data()}, {inputs[1], mask.data()}, {inputs[2], &hidden}},
-            {{turned, dst.data()}});
+            {{transposed, dst.data()}});
     for (std::size_t row = 0; row < 4; ++row)
         for (std::size_t i = 0; i < 8; ++i)
             EXPECT_EQ(dst[row + 4 * i], i % 2 == 0 ? 0.0F : 0.25F) << row << ' ' << i;
@@ -249,7 +250,7 @@ TEST_F(redescribed, a_list_may_name_other_outputs) {
     }
 }
 
-// 64 products of 0 and 1 are 0. The client's tensor with the same id is full of 77.
+// The 64 scores are 0. The client's list has a tensor with the scores' id, full of 77.
 TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
     const extents q{1, 1, 8, 4}, k{1, 1, 4, 8}, s{1, 1, 8, 8};
     const auto partitions = partitions_of(
@@ -257,7 +258,7 @@ TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
          make(10, kind::Select, {dense(1, {1, 1, 1, 8}, boolean), dense(0, s), dense(2, {1})},
               dense(4, s))});
     ASSERT_EQ(partitions.size() == 1, fuses_attention());
-    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes two partitions of it";
+    if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes two partitions";
     std::vector<float> zeros(32), scores(64, 77.0F), dst(64, -1.0F);
     std::vector<std::uint8_t> mask(8, 1);
     const std::vector<logical_tensor> inputs{
@@ -273,12 +274,12 @@ TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
                 {{dense(4, s), dst.data()}});
         EXPECT_EQ(dst, std::vector<float>(64, 0.0F));
     } catch (const dnnl::error& refused) {
-        EXPECT_EQ(refused.status, dnnl_invalid_arguments); // some versions do this
+        EXPECT_EQ(refused.status, dnnl_invalid_arguments); // some versions of oneDNN refuse
     }
 }
 
-// TypeCast passes on numbers that fit bf16.
-TEST_F(redescribed, values_between_have_their_tensors_types) {
+// The SoftMax's result is bf16, so every number after the TypeCast to f32 must fit bf16.
+TEST_F(redescribed, values_between_operators_have_the_declared_types) {
     auto ops = select_soft_max(dense(0, shape, bf16));
     ops.push_back(make(12, kind::TypeCast, {dense(4, shape, bf16)}, dense(5, shape)));
     const auto partitions = partitions_of(ops);
@@ -291,7 +292,7 @@ TEST_F(redescribed, values_between_have_their_tensors_types) {
             return each.get_ops() == std::vector<std::size_t>{soft_max_id, 12};
         });
     ASSERT_EQ(casts_in_soft_max, library().minor < 8);
-    if (casts_in_soft_max) GTEST_SKIP() << "oneDNN before 3.8 makes one operation of both";
+    if (casts_in_soft_max) GTEST_SKIP() << "oneDNN before 3.8 fuses SoftMax and TypeCast";
     const auto memory = run(partitions, {});
     for (std::size_t i = 0; i < 32; ++i) {
         std::uint32_t bits = 0;
@@ -308,7 +309,7 @@ TEST_F(redescribed, a_dst_of_open_shape_is_row_major) {
                                              dnnl_graph_layout_type_strided,
                                              dnnl_graph_tensor_property_undef);
     open.dims[0] = DNNL_GRAPH_UNKNOWN_DIM;
-    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions die of it";
+    if (!plugin_is_loaded()) GTEST_SKIP() << "some versions of oneDNN crash";
     const auto compiled = compile(partitions.back(), inputs, {logical_tensor(open)});
     EXPECT_EQ(compiled.query_logical_tensor(4).get_strides(), (extents{8, 1}));
 }
@@ -326,7 +327,7 @@ op index(std::size_t id, std::size_t from, std::size_t to, const extents& sizes,
     return result;
 }
 
-// Attention's backward pass, scaled by a host scalar (torchbench-sdpa-bwd of oneDNN's own cases).
+// Attention's backward pass, scaled by a host scalar: oneDNN's case torchbench-sdpa-bwd.
 std::vector<op> backward() {
     const extents x{1, 12, 64, 64}, row{1, 12, 64, 1};
     const logical_tensor scale{6, f32, extents{}, layout::strided, property::host_scalar};
@@ -360,22 +361,23 @@ std::vector<op> backward() {
                  {{a, true}})};
 }
 
-// Without bf16 the graph is split: one part with the Select (5) is Maskwise's, the others oneDNN's.
+// Whether the partition compiles. Without bf16 the graph is split: Maskwise runs the part with the
+// Select (5), and oneDNN runs the other parts.
 bool is_compiled(const partition& each) {
     if (library().bf16 || (plugin_is_loaded() && has(each, 5))) return true;
-    const auto ops = backward(); // an operator belongs to one graph
+    const auto ops = backward(); // new ones, because an operator belongs to one graph
     return std::all_of(ops.begin(), ops.end(), [&](const op& node) {
         return !has(each, id_of(node)) || test::runs_alone(node.get());
     });
 }
 
-// oneDNN throws on a part of it, but compiles the whole if it has bf16. Objects that were in use
-// when oneDNN threw must outlive its cache's entry.
+// Without bf16, oneDNN throws on some parts. With bf16, oneDNN compiles the whole graph. Objects
+// that were in use when oneDNN threw must outlive the entry in oneDNN's cache.
 TEST_F(redescribed, objects_that_onednn_throws_on_outlive_its_cache_entry) {
-    static auto& kept = *new std::vector<std::vector<partition>>;
+    static auto& in_use = *new std::vector<std::vector<partition>>;
     const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();
     for (int round = 0; round < 2; ++round)
-        for (const auto& each : kept.emplace_back(partitions_of(backward()))) {
+        for (const auto& each : in_use.emplace_back(partitions_of(backward()))) {
             const auto compile_it = [&] {
                 compile(each, each.get_input_ports(), each.get_output_ports());
             };

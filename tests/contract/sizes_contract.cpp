@@ -1,6 +1,6 @@
-// Extents and strides at the limits of 64 bits, passed to compile in every lane, with the plugin.
-// It refuses them with a status, or runs in exactly the memory described. oneDNN alone has
-// undefined overflows there.
+// Passes extents and strides near the limits of 64 bits to compile, in every lane, with the plugin.
+// The plugin refuses them with a status, or runs in exactly the described memory. oneDNN alone
+// would overflow.
 
 #include "cpp_client.hpp"
 #include "support/huge_sizes.hpp"
@@ -20,7 +20,7 @@ struct counts {
     int refused = 0, accepted = 0, executed = 0;
 };
 
-// Not inlined: the compiler would warn about a copy with a rank of -1.
+// Not inlined, because the compiler would warn about a copy with a rank of -1.
 [[gnu::noinline]] extents shape_of(const logical_tensor& tensor) {
     return tensor.get_dims();
 }
@@ -29,7 +29,8 @@ std::size_t width_of(const logical_tensor& tensor) {
     return tensor.get_data_type() == boolean ? 1 : sizeof(float);
 }
 
-// Broadcasts to `to`. oneDNN's header itself refuses ranks beyond 12 and strides of another rank.
+// A tensor whose shape broadcasts to `to`. Never has a rank above 12, because oneDNN's header would
+// throw. Has one stride per extent, because the header reads that many strides without a check.
 logical_tensor random_tensor(chance& random, std::size_t id, const extents& to, tensor_type type) {
     extents shape(to.begin() + (to.empty() || !random.one_in(4) ? 0 : 1), to.end()), strides;
     for (std::int64_t& extent : shape) {
@@ -69,7 +70,8 @@ void execute_if_small(const dnnl::graph::compiled_partition& compiled,
     ++seen.executed;
 }
 
-// The Select of ids 1 to 3 makes 4. The partition's output is `result`.
+// Compiles the partition with random tensors, and executes it if they are small. The Select reads
+// tensors 1 to 3 and writes tensor 4. `result` is the id of the partition's only output.
 void try_sizes(chance& random, const partition& subgraph, std::size_t result, counts& seen) {
     extents shape;
     for (int rank = random.below(5); rank > 0; --rank) shape.push_back(random.extent());
@@ -81,13 +83,13 @@ void try_sizes(chance& random, const partition& subgraph, std::size_t result, co
         const auto compiled = compile(subgraph, inputs, {wanted});
         ++seen.accepted;
         EXPECT_TRUE(maskwise_owns(compiled));
-        std::vector<logical_tensor> all = inputs;
-        all.push_back(compiled.query_logical_tensor(result));
-        for (const logical_tensor& tensor : all) {
+        std::vector<logical_tensor> ports = inputs;
+        ports.push_back(compiled.query_logical_tensor(result));
+        for (const logical_tensor& tensor : ports) {
             const reach elements(shape_of(tensor), tensor.get_strides(), 1);
             EXPECT_TRUE(elements.is_addressable());
         }
-        execute_if_small(compiled, all, seen);
+        execute_if_small(compiled, ports, seen);
     });
     if (status == dnnl_success) return;
     ++seen.refused;
@@ -120,7 +122,8 @@ TEST(sizes, of_a_select) {
 }
 
 TEST(sizes, of_merged_rows) {
-    if (!merges()) GTEST_SKIP() << "two partitions without the plugin";
+    if (!merges())
+        GTEST_SKIP() << "oneDNN before 3.5 does not support Select, so the plugin merges nothing";
     const auto partitions =
         partitions_of({select(), soft_max(11, dense(4, recorded), dense(5, recorded))});
     ASSERT_EQ(partitions.size(), 1U);

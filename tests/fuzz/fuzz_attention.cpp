@@ -1,6 +1,6 @@
-// Attention: any descriptions and operands, on each instruction set of this machine, in a loop with
-// any order of calls. Results must agree with double precision, and nothing else may be touched. A
-// refusal must be an error.
+// Runs random attentions on each instruction set of this machine, with chunks in random order.
+// Results must agree with double precision, and no other memory may change. A refusal must be an
+// `error`.
 
 #include "support/attention_case.hpp"
 #include "unit/attention/attention_targets.hpp"
@@ -24,8 +24,8 @@ T one_of(generator& random, const T (&values)[Count]) {
     return values[draw(random, 0, Count - 1)];
 }
 
-// Runs chunks on this thread, so that an input gives the same result each time, and in a random
-// order, as threads may.
+// Runs chunks in a random order, as threads may, but on this thread, so that an input always gives
+// the same result.
 parallel_loop shuffled_loop(generator& random, int threads) {
     return {threads, [&random](std::int64_t count, const auto& body) {
                 std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -35,7 +35,7 @@ parallel_loop shuffled_loop(generator& random, int threads) {
             }};
 }
 
-// Empty where all is right.
+// Returns a description of the fault, or "".
 std::string run(generator& random, const attention_case& problem, const wanted_attention& wanted,
                 const kernel_table* target) {
     const input_memory inputs = copy_inputs(problem);
@@ -53,8 +53,7 @@ std::string run(generator& random, const attention_case& problem, const wanted_a
            to_string(problem);
 }
 
-// Puts a few values in wrong places. Mostly that breaks the description; sometimes it is another
-// valid one.
+// Changes a few values. The description is then invalid, or sometimes another valid description.
 void spoil(generator& random, attention_desc& desc) {
     for (tensor_desc* operand : {&desc.query, &desc.key, &desc.value, &desc.cond, &desc.bias,
                                  &desc.dst, &desc.statistics}) {
@@ -72,7 +71,7 @@ void spoil(generator& random, attention_desc& desc) {
     if (one_in(random, 4)) desc.grouped_queries = !desc.grouped_queries;
 }
 
-// The memory of the case does not fit it any more: it is only compiled.
+// Only compiles, because the case's memory does not fit the changed description.
 void compile_spoiled(generator& random, attention_desc desc, const kernel_table* target) {
     spoil(random, desc);
     try {

@@ -1,6 +1,7 @@
-// Gradients of attention: any case that has derivatives, on each instruction set of this machine,
-// next to central differences in double precision. Cases without derivatives, and descriptions with
-// wrong values, may only be refused or leave other memory alone.
+// Fuzzes the gradients of attention, on each instruction set of this machine. Cases that have
+// derivatives are compared with central differences in double precision. Other cases must be
+// refused by an `error`, or write only to the gradients. Descriptions with wrong values are only
+// compiled.
 
 #include "unit/attention/attention_targets.hpp"
 #include "unit/attention/gradients_case.hpp"
@@ -32,7 +33,8 @@ void compile_spoiled(generator& random, attention_gradients_desc desc, const ker
     }
 }
 
-// NaN, infinity and fills that f32 swallows.
+// Runs a case that may lack derivatives, because of NaN, infinity, or a fill so large that f32
+// loses the scores.
 std::string run_any(generator& random, const kernel_table& target) {
     const gradients_case problem = with_gradients(random, make_attention_case(random, true));
     try {

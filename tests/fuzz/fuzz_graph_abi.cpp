@@ -1,7 +1,7 @@
-// The C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. Up to the
-// partitions, every status must equal that of oneDNN alone, and so must the partitions. If Maskwise
-// compiles one, it must work or be refused by the rules in graph_abi/reference.cpp, and dst must
-// have the reference's bytes.
+// Fuzzes the C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. The
+// partitions, and every status before compile, must equal those of oneDNN alone. Compiling a Select
+// must succeed or fail by the rules in graph_abi/reference.cpp. dst must have the reference's
+// bytes.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/call_sequence.hpp"
@@ -17,7 +17,7 @@
 namespace maskwise::fuzz {
 namespace {
 
-// By position, since ids may repeat.
+// Buffers by position, because ids may repeat.
 struct buffers {
     std::vector<std::vector<std::byte>> bytes;
     std::vector<test::owned_tensor> owners;
@@ -37,8 +37,7 @@ buffers bind(generator& random, const std::vector<logical_tensor>& list) {
     return result;
 }
 
-// Memory that a small test has; descriptions that no client could have memory for are compiled
-// only.
+// Whether the tensors fit in a test's memory. Larger tensors are only compiled.
 bool can_be_run(const compile_description& description, const logical_tensor& dst) {
     const auto small = [](const logical_tensor& tensor) {
         std::int64_t span = 1, count = 1;
@@ -83,11 +82,11 @@ void run(generator& random, const op_description& select, const compile_descript
     const int status = with_plugin().compiled_partition_execute(
         compiled, test::cpu_stream(), in.tensors.size(), in.tensors.data(), out.tensors.size(),
         out.tensors.data());
-    if (status != dnnl_success) fail("execute answers " + std::to_string(status));
+    if (status != dnnl_success) fail("execute returns " + std::to_string(status));
     if (out.bytes[index] != wanted) fail("dst is wrong");
 }
 
-// Prints at the end how much was tried.
+// Counts, printed when the process ends.
 struct counter {
     long sequences = 0, graphs = 0, compiles = 0, executions = 0;
 
@@ -101,7 +100,7 @@ struct counter {
 
 void check_compiled(generator& random, const op_description& select,
                     compile_description description, dnnl_graph_compiled_partition_t compiled) {
-    // The query would describe the input with that id.
+    // If an input has dst's id, the query would describe that input.
     if (find(description.inputs, select.outputs[0].id) != nullptr) return;
     logical_tensor dst{};
     with_plugin().compiled_partition_query_logical_tensor(compiled, select.outputs[0].id, &dst);
@@ -111,7 +110,7 @@ void check_compiled(generator& random, const op_description& select,
              to_string(compile_description{{}, {dst}}));
     if (!can_be_run(description, dst)) return;
     description.outputs[position(description.outputs, dst.id)] = dst;
-    // Extra outputs need no memory.
+    // Removes the outputs after dst, which need no memory.
     description.outputs.resize(position(description.outputs, dst.id) + 1);
     run(random, select, description, compiled);
     ++counted.executions;
@@ -126,14 +125,13 @@ void compile(generator& random, const op_description& select, dnnl_graph_partiti
     const std::string about = to_string(select) + to_string(description);
     const verdict expected = judge(select, description);
     if (expected == verdict::must_work && status != dnnl_success)
-        fail("compile refuses with " + std::to_string(status) + " a compilation that must work\n" +
-             about);
+        fail("compile must succeed, but returns " + std::to_string(status) + '\n' + about);
     if (expected == verdict::must_refuse && status == dnnl_success)
         fail("compile accepts tensors that it must refuse\n" + about);
     if (status == dnnl_success) check_compiled(random, select, description, compiled.get());
 }
 
-// Ids may repeat: the first operator of an id is the one in the graph.
+// Ids may repeat. The graph keeps the first operator of an id.
 std::optional<op_description> find_select(const graph_description& graph,
                                           const partition_note& note) {
     if (note.ops.size() != 1) return std::nullopt;
@@ -147,7 +145,7 @@ void compile_all(generator& random, const graph_description& graph, session& s) 
         const auto select = find_select(graph, s.notes[i]);
         if (!select) continue;
         if (!test::is_supported(s.partitions[i]))
-            fail("a Select that the real library takes is not supported");
+            fail("a Select that oneDNN accepts is not supported");
         for (auto times = draw(random, 1, 20); times > 0; --times)
             compile(random, *select, s.partitions[i]);
     }
@@ -166,7 +164,7 @@ void check_graph(generator& random) {
     plugin.destroy();
 }
 
-// Partitions take oneDNN a hundred times longer than all other calls.
+// Few inputs get partitions, because oneDNN needs far longer for them than for all other calls.
 void check(generator& random) {
     if (test::one_in(random, 4)) return check_graph(random);
     ++counted.sequences;

@@ -1,9 +1,12 @@
-// Graphs around a Select that are merged or become composites, compiled with other shapes and
-// layouts than at add_op. The plugin must accept the graphs that oneDNN alone accepts, and both
-// must compute the same within bounds that follow from the operators. usage: fuzz_graph_chains
-// INPUTS SEED [FILE...] A child process runs the inputs. On some of them oneDNN alone ends the
-// process: then the program without the plugin, in the same folder with "_alone" after its name,
-// must end, too, and another child continues.
+// Fuzzes graphs around a Select that are merged or become composites. The graphs are compiled with
+// other shapes and layouts than at add_op. The plugin must accept the graphs that oneDNN alone
+// accepts. The plugin and oneDNN alone must compute the same within bounds that follow from the
+// operators, unless oneDNN alone is wrong.
+//
+// usage: fuzz_graph_chains INPUTS SEED [FILE...]
+// A child process runs the inputs. If an input ends the child, the input must end the program
+// without the plugin, too. Another child then continues. The path of the program without the plugin
+// is this program's path with "_alone" appended.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/chain_check.hpp"
@@ -27,7 +30,7 @@ namespace {
 
 constexpr unsigned seconds_an_input = 120;
 constexpr int not_begun = 127;
-constexpr double most_ends = 0.01; // share of the graphs: 3.12.1 alone ends on 0.3 to 0.6 %
+constexpr double most_ends = 0.01; // share of the graphs; oneDNN 3.12.1 alone ends on 0.3 to 0.6 %
 
 struct program {
     std::vector<std::string> command; // the original command, including the loader's arguments
@@ -60,12 +63,12 @@ program read_program(int argc, char** argv) {
     return options;
 }
 
-// Written by the children, read by their parent.
+// Shared by the children and their parent.
 struct progress {
     tally counted;
     unsigned long long next = 0;
     volatile bool is_alone = false;
-    long ends = 0; // times that oneDNN ended the process, without the plugin, too
+    long ends = 0; // ends of the process that oneDNN causes without the plugin, too
 };
 
 void check(const std::vector<std::uint8_t>& input, progress& shared) {
@@ -105,7 +108,7 @@ bool ends_alone(const program& options, unsigned long long number) {
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == not_begun)
         fail("'" + command[options.own_arguments - 1] + "' cannot be run");
-    return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // a sanitizer exits
+    return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // a sanitizer exits with a status
 }
 
 std::string text_of(const std::vector<std::string>& words) {
@@ -114,7 +117,8 @@ std::string text_of(const std::vector<std::string>& words) {
     return text;
 }
 
-// Runs the rest in a child. Returns false if the plugin is at fault.
+// Runs the remaining inputs in a child. Returns false if the child ends on an input on which oneDNN
+// alone does not end.
 bool run_in_child(const program& options, progress& shared) {
     const pid_t child = fork();
     if (child == 0) {
@@ -124,7 +128,7 @@ bool run_in_child(const program& options, progress& shared) {
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return true;
     const std::string arguments = text_of(options.arguments_of(shared.next));
-    if (ends_alone(options, shared.next)) { // perhaps late, on a heap that it has spoilt
+    if (ends_alone(options, shared.next)) { // an earlier graph may have damaged the heap
         std::fprintf(stderr, "oneDNN ends with the arguments%s\n", arguments.c_str());
         shared.is_alone = false;
         ++shared.ends, ++shared.next;
@@ -136,7 +140,7 @@ bool run_in_child(const program& options, progress& shared) {
     return false;
 }
 
-// Minimum shares of each outcome in a run of many graphs.
+// Bounds on the share of an outcome in a run of many graphs.
 struct expectation {
     const char* text;
     long seen;
@@ -146,9 +150,10 @@ struct expectation {
 std::vector<expectation> expectations(const progress& shared) {
     const tally& seen = shared.counted;
     const auto& library = test::library();
-    // Before 3.8, a Select is between oneDNN's partitions; 3.9 introduced host scalars.
+    // oneDNN before 3.8 does not fuse a MatMul and the mask of its scores, so there are no
+    // composites. oneDNN 3.9 introduced host scalars.
     const double composites = library.minor < 8 ? 0 : 0.03, scalars = library.minor < 9 ? 0 : 0.01;
-    // A CPU without bf16 lacks most of the graphs with 16-bit types.
+    // On a CPU without bf16, oneDNN refuses most of the graphs with 16-bit types.
     const double compared = library.bf16 ? 0.35 : 0.25, refused = library.bf16 ? 0.55 : 0.7;
     return {{"merged partitions", seen.merged, test::merges() ? 0.2 : 0, 9},
             {"composites", seen.composites, composites, 9},
@@ -158,7 +163,7 @@ std::vector<expectation> expectations(const progress& shared) {
             {"graphs on which oneDNN ends", shared.ends, 0, most_ends},
             {"tensors that oneDNN alone computes wrongly", seen.other_is_wrong, 0, 0.06},
             {"tensors that both compute wrongly", seen.both_are_wrong, 0, 0.01},
-            {"tensors that oneDNN computes wrongly where it does not get to alone",
+            {"wrong tensors of oneDNN's that oneDNN alone does not compute",
              seen.unreached_are_wrong, 0, 0.005},
             {"tensors that lose NaNs in SoftMax", seen.without_nans, 0, 0.01},
             {"graphs run with NaNs", seen.with_nans, 0.02, 1},
@@ -169,14 +174,14 @@ std::vector<expectation> expectations(const progress& shared) {
 // A run of few graphs has no reliable shares.
 bool is_as_expected(const progress& shared, unsigned long long inputs) {
     constexpr unsigned long long many = 200;
-    bool all = true;
+    bool holds_all = true;
     for (const auto& [text, seen, least, most] : expectations(shared)) {
         const double share = static_cast<double>(seen) / static_cast<double>(inputs);
         const bool holds = inputs < many || (share >= least && share <= most);
         std::fprintf(stderr, "%6ld %s%s\n", seen, text, holds ? "" : ": out of bounds");
-        all &= holds;
+        holds_all &= holds;
     }
-    return all;
+    return holds_all;
 }
 
 int supervise(const program& options) {

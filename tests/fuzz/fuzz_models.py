@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """usage: fuzz_models.py onnxruntime|openvino|openvino_attention COUNT [SEED]
 
-Runs models of python/tests/generated_models.py, or sdpa_models.py, for seeds from SEED (default 0)
-on, with and without Maskwise. A model that runs without Maskwise must run with it and have equal
-results: to the bit if nothing rounds, else within the effect of displaced roundings. Models run in
-child processes. Prints each difference with the command that reproduces it, and the claims. Fails
-if there is a difference.
+Runs COUNT models of python/tests/generated_models.py or sdpa_models.py, with and without Maskwise.
+SEED (default 0) selects the first model. A model that runs without Maskwise must run with Maskwise,
+too. Results must be equal to the bit if nothing rounds, else within the effect of displaced
+roundings. Models run in child processes. Prints the claims, and each difference with the command
+that reproduces the difference. Fails if there is a difference.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from sdpa_models import arrays_of as attention_arrays  # noqa: E402
 from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models per child
-SECONDS = 600  # of a batch, before it hangs
+SECONDS = 600  # limit for a batch
 SLACK = 64  # times the effect of one displaced rounding
-COMPILATIONS = 6  # of OpenVINO alone, before it is held to differ from itself
-DRAWS = 16  # of displaced roundings, before two results are held to differ
+COMPILATIONS = 6  # attempts to see OpenVINO alone differ from itself
+DRAWS = 16  # attempts to explain a difference by displaced roundings
 Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """The error of each element becomes that of the worst element, because roundings may cancel
-    by chance in one. Rows whose roundings decide whether they are finite have none.
+    """Every element may have the error of the worst element, because roundings may cancel by chance
+    in an element. Rows whose roundings decide whether they are finite have no bound.
     """
     exact, shaken = pair
     if exact is shaken:
@@ -67,17 +67,17 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         return f"{got.dtype} {got.shape}, wanted {wanted.dtype} {wanted.shape}"
     allowed: Array = np.full(wanted.shape, np.inf)
     is_lost: Array = np.zeros(wanted.shape, bool)
-    # If the model describes its shapes wrongly, stock may compute another shape than NumPy.
+    # A model may declare wrong shapes. Then the host alone may compute another shape than NumPy.
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
-        # Some of OpenVINO's reductions pass over NaNs, and ONNX Runtime's Where makes 0.0 of -0.0:
-        # divided by that, an infinity has the other sign.
+        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where makes 0.0 of -0.0, and a
+        # division by 0.0 gives the other infinity.
         is_lost = np.isnan(exact) & (got != got)
         is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
     with np.errstate(invalid="ignore", over="ignore"):
-        # Infinity is the largest number and all beyond it.
+        # Infinity counts as the largest finite number.
         off = abs(np.subtract(*(np.clip(one.astype(float), -most, most) for one in (got, wanted))))
         is_right = (got == wanted) | ((got != got) & (wanted != wanted))
         is_right |= ((off <= allowed) & (allowed > 0)) | np.isinf(allowed) | is_lost
@@ -91,12 +91,12 @@ def run(call: Run) -> list[Array] | str:
     """The outputs, or the error text."""
     try:
         return call()
-    except Exception as error:  # the hosts' are of many kinds
+    except Exception as error:  # hosts raise many types
         return f"{type(error).__name__}: {error}"[:400]
 
 
 def drawn_again(case: Case) -> Iterator[Values]:
-    """All values of the model, with its roundings displaced in other ways."""
+    """Yields all values of the model, each time with other displaced roundings."""
     model = onnx.load_from_string(case.model)
     constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
     arguments = {
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """Takes several draws, because in one the displacements of two large weights may cancel."""
+    """Tries several draws, because in one draw displacements of two large weights may cancel."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -143,8 +143,8 @@ def fault_of(
 
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
-    """Two inferences of OpenVINO alone, the first without the outputs that the second does not
-    repeat: the first inference may return unset memory as an If's result of open shape.
+    """`outputs` are from two inferences of OpenVINO alone. Replaces an output of the first by None
+    if the second inference differs: OpenVINO may return unset memory for an If of open shape.
     """
     if isinstance(outputs, str):
         return outputs
@@ -158,8 +158,9 @@ def steady(outputs: list[Array] | str) -> list[Array | None] | str:
 
 
 def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | str:
-    """IEEE rules for a SoftMax row with positive infinity. OpenVINO alone computes NaN at that
-    element and 0 elsewhere; a later IsNaN or comparison turns these into numbers.
+    """Replaces OpenVINO's outputs by NumPy's, if the shapes are equal. By IEEE rules, a SoftMax row
+    with positive infinity is NaN. OpenVINO computes NaN only for the infinite element, and 0 for
+    other elements. A later IsNaN or comparison turns the difference into numbers.
     """
     if isinstance(wanted, str):
         return wanted
@@ -173,14 +174,14 @@ def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | 
 
 
 class Lines:
-    """The process's output on standard error."""
+    """Captures this process's standard error."""
 
     def __init__(self) -> None:
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115, as long as the process
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115, open as long as the process
         os.dup2(self.file.fileno(), 2)
 
     def claims(self) -> list[str]:
-        """Since the last call."""
+        """The kinds of the claims since the last call."""
         self.file.seek(0)
         lines = [line.split(",") for line in self.file.read().decode().splitlines()]
         self.file.truncate(0)
@@ -194,9 +195,8 @@ def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dic
 
 
 def changed_alone(case: Case) -> bytes:
-    """Models with a node that ONNX Runtime folds. After each change it infers shapes again, and
-    a wrong shape in a model becomes another value each time, until none is left or the model is
-    refused. A claim is such a change, too.
+    """The model with a further node that ONNX Runtime folds. After folding, as after a claim, ONNX
+    Runtime infers shapes again, and changes or refuses wrong shapes in the model.
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
@@ -236,11 +236,11 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Why Maskwise may refuse a model that runs alone: one of these forms is refused alone."""
+        """Why Maskwise may refuse a model that runs alone: a changed form is refused alone, too."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),
-            # It goes where an optimization happens to join it with another Transpose.
+            # An optimization may join two Transposes, which removes the wrong perm.
             "a wrong perm": lambda: self.run(case, seed, True, optimizes=False),
         }
         return next((why for why, call in forms.items() if isinstance(run(call), str)), None)
@@ -254,12 +254,12 @@ class OnnxRuntime:
         return verdict
 
 
-# With one thread, OpenVINO drops run-time errors, so a refusal by Maskwise would go unnoticed.
+# With one thread, OpenVINO drops run-time errors, so a refusal by Maskwise would not be seen.
 OPENVINO = {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"}
 
 
 class OpenVino:
-    """Accelerated models: unchanged, forced, cloned, and saved and read."""
+    """Runs accelerated models: unchanged, forced, cloned, and saved and read."""
 
     def __init__(self, is_alone: bool) -> None:
         os.environ["MASKWISE_VERBOSE"] = "1"
@@ -289,7 +289,7 @@ class OpenVino:
         return run(lambda: self.run(self.core.read_model(case.model), case))
 
     def repeats_itself(self, outputs: list[Array] | str, case: Case) -> bool:
-        """Whether OpenVINO alone computes the same whenever it compiles the model."""
+        """Whether OpenVINO alone computes the same outputs in each of several compilations."""
         wanted = steady(outputs)
         return all(fault_of(self.alone(case), wanted, case) is None for _ in range(COMPILATIONS))
 
@@ -319,7 +319,7 @@ class OpenVino:
 
 
 class OpenVinoAttention(OpenVino):
-    """Attention in OpenVINO's own operations."""
+    """Attention by OpenVINO's own operations."""
 
     def check_seed(self, seed: int) -> dict[str, Any]:
         problem = drawn(seed)
@@ -360,7 +360,7 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 
 
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
-    """The verdict of each model that was begun. The last has none if the process ended."""
+    """The verdict of each begun model. If the child failed, the last model's verdict is "died"."""
     with tempfile.NamedTemporaryFile("r") as output:
         arguments = (host, first, count, is_alone, output.name)
         process = multiprocessing.get_context("fork").Process(target=run_child, args=arguments)
@@ -377,7 +377,7 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
-    """Adds to the verdict whether the model ends a separate process, and one without Maskwise."""
+    """Runs only the dead model, with and without Maskwise, and adjusts its verdict."""
     seed = dead["seed"]
     if run_batch(host, seed, 1)[0]["verdict"] != "died":
         dead["difference"] += f", only after the models from {first} on"

@@ -1,5 +1,6 @@
-// Planner and kernels: any descriptors, for every instruction set of this machine. If the planner
-// accepts them, the result must equal the reference's; a refusal must be an error.
+// Runs random Selects, each on a random instruction set of this machine. If the planner accepts a
+// Select, the result must equal the reference's result. A refusal must be an `error`. Only spoiled
+// Selects may be refused.
 
 #include "support/case_generator.hpp"
 
@@ -20,8 +21,8 @@ std::int64_t odd_number(generator& random) {
     return odd[draw(random, 0, std::ssize(odd) - 1)];
 }
 
-// Puts a few numbers in wrong places. Mostly that breaks the case; sometimes it is another valid
-// layout. In place, both would need the same layout, so dst gets a separate buffer.
+// Changes a few numbers. The case is then invalid, or sometimes has another valid layout. dst gets
+// a separate buffer, because in place, dst would need the source's layout.
 void spoil(generator& random, select_case& layouts) {
     layouts.in_place = -1;
     for (view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {
@@ -33,7 +34,7 @@ void spoil(generator& random, select_case& layouts) {
     }
 }
 
-// Layouts of inputs are arbitrary; this bounds the memory of the test.
+// Whether each operand has at most 16 MiB. Layouts of inputs are arbitrary.
 bool fits_memory(const select_case& layouts) {
     constexpr std::int64_t most_bytes = 1 << 24;
     for (const view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {

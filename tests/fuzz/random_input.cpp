@@ -21,7 +21,7 @@ std::vector<std::uint8_t> input_of_file(const char* name) {
 
 std::vector<std::uint8_t> input_of_seed(unsigned long long seed) {
     test::generator random(std::uint64_t{seed});
-    // Later draws of a target continue from there.
+    // A target that needs more draws than bytes continues with a generator seeded by the size.
     std::vector<std::uint8_t> input(random() % 1000 + 24);
     for (auto& byte : input) byte = static_cast<std::uint8_t>(random());
     return input;

@@ -1,4 +1,4 @@
-// A fuzz target without libFuzzer: inputs from files, then random ones at full speed.
+// A fuzz target without libFuzzer: runs inputs from files, then random inputs at full speed.
 // usage: PROGRAM INPUTS SEED [FILE...]
 
 #include "random_input.hpp"
@@ -14,24 +14,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-// Reproduces a failure: the seed to pass with one input.
+// The arguments that reproduce a failure are `1` and this seed.
 unsigned long long current_seed = 0;
 
-constexpr int ends[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS};
-struct sigaction handlers_before[std::size(ends)];
+constexpr int fatal_signals[] = {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS};
+struct sigaction handlers_before[std::size(fatal_signals)];
 
-void tell_seed(int number) {
+void print_seed(int number) {
     std::fprintf(stderr, "failed with the arguments 1 %llu\n", current_seed);
-    for (std::size_t i = 0; i < std::size(ends); ++i)
-        sigaction(ends[i], &handlers_before[i], nullptr);
+    for (std::size_t i = 0; i < std::size(fatal_signals); ++i)
+        sigaction(fatal_signals[i], &handlers_before[i], nullptr);
     std::raise(number);
 }
 
 void watch_signals() {
     struct sigaction action {};
-    action.sa_handler = tell_seed;
-    for (std::size_t i = 0; i < std::size(ends); ++i)
-        sigaction(ends[i], &action, &handlers_before[i]);
+    action.sa_handler = print_seed;
+    for (std::size_t i = 0; i < std::size(fatal_signals); ++i)
+        sigaction(fatal_signals[i], &action, &handlers_before[i]);
 }
 
 void run(const std::vector<std::uint8_t>& input) {

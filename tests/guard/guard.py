@@ -1,9 +1,9 @@
-"""Compares properties that do not depend on timing with recorded ones.
+"""Compares the lines that PROGRAM prints with the lines recorded in FILE.
 
-guard.py plans PROGRAM FILE ARGUMENT...    plan lines must equal the recorded ones
-guard.py instructions PROGRAM FILE         instruction counts of kernels, within 3 %
-With --record as the first argument, writes the file instead. Instruction sets that the CPU lacks
-are not compared.
+guard.py plans PROGRAM FILE ARGUMENT...    plans must be equal
+guard.py instructions PROGRAM FILE         instruction counts may differ by 3 %
+With --record as the first argument, writes FILE instead. Does not compare the lines of instruction
+sets that the CPU lacks, and does not record without them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# the same compiler gives the same count; another minor version may differ slightly
+# counts may differ slightly between minor versions of the compiler
 TOLERANCE = 0.03
 
 
@@ -28,12 +28,12 @@ def output_of(program: str, arguments: list[str]) -> str:
     ).stdout
 
 
-def absent(text: str) -> list[str]:
+def missing_isas(text: str) -> list[str]:
     return re.findall(r"^# (\w+) is not there$", text, re.MULTILINE)
 
 
 def differences(kind: str, recorded: dict[str, str], now: dict[str, str]) -> list[str]:
-    told = []
+    lines = []
     for key in recorded.keys() | now.keys():
         before, after = recorded.get(key), now.get(key)
         if before == after:
@@ -41,17 +41,17 @@ def differences(kind: str, recorded: dict[str, str], now: dict[str, str]) -> lis
         if kind == "instructions" and before and after:
             change = int(after) / int(before) - 1
             if abs(change) > TOLERANCE:
-                told.append(f"{key}: {before} instructions recorded, now {after} ({change:+.1%})")
+                lines.append(f"{key}: {before} instructions recorded, now {after} ({change:+.1%})")
             continue
         if before is None:
-            told.append(f"{key}\n  new, to be recorded by scripts/record_guards: {after}")
+            lines.append(f"{key}\n  not recorded yet (run scripts/record_guards): {after}")
             continue
-        told.append(f"{key}\n  recorded: {before}\n  now:      {after}")
-    return sorted(told)
+        lines.append(f"{key}\n  recorded: {before}\n  now:      {after}")
+    return sorted(lines)
 
 
 def record(path: Path, text: str) -> int:
-    if missing := absent(text):
+    if missing := missing_isas(text):
         sys.exit(f"guard.py: this machine cannot record {path}: no {', '.join(missing)}")
     path.write_text(text)
     print(f"recorded {len(text.splitlines())} lines in {path}")
@@ -59,18 +59,18 @@ def record(path: Path, text: str) -> int:
 
 
 def compare(kind: str, path: Path, text: str) -> int:
-    missing, recorded = absent(text), split_lines(path.read_text(), ": ")
+    missing, recorded = missing_isas(text), split_lines(path.read_text(), ": ")
     known = {key: v for key, v in recorded.items() if key.split(" ")[0] not in missing}
     now = split_lines(text, ": ")
-    told = differences(kind, known, now)
-    for line in told:
+    lines = differences(kind, known, now)
+    for line in lines:
         print(line)
-    print(f"{len(now)} lines compared with {path.name}, {len(told)} differ")
+    print(f"{len(now)} lines compared with {path.name}, {len(lines)} differ")
     if missing:
         print(f"not compared: {len(recorded) - len(known)} lines of {', '.join(missing)}")
-    if told:
-        print("If you meant that: run scripts/record_guards, and read its changes in the diff.")
-    return 1 if told or not now else 0
+    if lines:
+        print("If you intended this change, run scripts/record_guards and check its diff.")
+    return 1 if lines or not now else 0
 
 
 def main(arguments: list[str]) -> int:

@@ -23,7 +23,8 @@ void start_counting() {
         std::exit(1);
     }
     steps = 0;
-    // The trap flag, off in the handler; 128 bytes below the stack are the compiler's.
+    // Sets the trap flag, which the system clears in the handler. The 128 bytes below rsp belong to
+    // the compiler (red zone).
     asm volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
                  "leaq 128(%%rsp), %%rsp" ::
                      : "cc", "memory");

@@ -2,9 +2,9 @@
 
 namespace maskwise::guard {
 
-// Counts this thread's instructions from start_counting to the call of stop_counting. The processor
-// traps after each instruction, so every instruction set is counted, and the count does not depend
-// on what else the machine does.
+// Counts the instructions that this thread runs between start_counting and stop_counting. The
+// processor traps after each instruction. So instructions of every set are counted, and other load
+// on the machine does not change the count.
 void start_counting();
 long stop_counting();
 

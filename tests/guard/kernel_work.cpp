@@ -1,6 +1,6 @@
-// Counts the instructions of a few kernels for AVX2 and AVX-512. The test of instruction counts
-// compares them with instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". If the
-// CPU lacks an instruction set, prints one line: "# <instruction set> is not there".
+// Counts the instructions of a few kernels for AVX2 and AVX-512. guard.py compares the lines with
+// instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". For an instruction set
+// that the CPU lacks, prints "# <instruction set> is not there".
 
 #include "instruction_counter.hpp"
 
@@ -14,7 +14,7 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t rows = 2, columns = 4096; // a trap for each instruction takes its time
+constexpr std::int64_t rows = 2, columns = 4096; // few elements, because each instruction traps
 
 enum class mask { random, all_true };
 
@@ -51,13 +51,13 @@ void run(isa target, const work& w) {
                            stride(w.key.src_1),
                            row_bytes};
     const select_fn kernel = find_kernel(kernel_table_for(target).selects, w.key).run;
-    kernel(tile); // one-time work is not counted
+    kernel(tile); // does one-time work before the count
     guard::start_counting();
     kernel(tile);
-    const long taken = guard::stop_counting();
+    const long instructions = guard::stop_counting();
     const std::string name =
         to_string(w.key) + (w.pattern == mask::random ? " random" : " all-true");
-    std::printf("%s %s: %ld\n", std::string(to_string(target)).c_str(), name.c_str(), taken);
+    std::printf("%s %s: %ld\n", std::string(to_string(target)).c_str(), name.c_str(), instructions);
 }
 
 void run_all(isa target) {
@@ -79,9 +79,9 @@ void run_all(isa target) {
 
 int main() {
     using namespace maskwise;
-    const auto there = supported_isas(native_cpu());
+    const auto supported = supported_isas(native_cpu());
     for (const isa target : {isa::avx2, isa::avx512})
-        if (std::find(there.begin(), there.end(), target) != there.end())
+        if (std::find(supported.begin(), supported.end(), target) != supported.end())
             run_all(target);
         else
             std::printf("# %s is not there\n", std::string(to_string(target)).c_str());

@@ -1,6 +1,7 @@
-// Prints the plan of every Select of the case set, each once. The test of plans compares them with
-// plans.txt. Types share a line if their plans differ only in the kernel's width. Instruction set
-// and threshold are fixed, so that all machines print the same lines.
+// Prints the plan of every Select of the case set once, for 32-bit and 16-bit elements. guard.py
+// compares the lines with plans.txt. Both widths share a line if their plans differ only in the
+// kernel's width. The instruction set and the streaming threshold are fixed, so the lines depend on
+// nothing of the machine but its L1 cache.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"
@@ -24,12 +25,12 @@ namespace {
 constexpr isa planned_isa = isa::avx512;
 constexpr std::int64_t planned_stream_bytes = 24 << 20;
 
-// By width, with operands in their order of appearance.
+// Plans of one combination of operands, by element width in bits.
 struct planned {
     std::string operands;
     std::map<std::string, std::string> plans;
 };
-std::vector<planned> all_planned;
+std::vector<planned> all_planned; // in order of appearance
 
 std::string operand_text(const tensor_desc& tensor) {
     std::string text = to_string(tensor.extents);
@@ -54,7 +55,7 @@ void add_plan(const select_desc& desc) {
     entry->plans.emplace(std::to_string(8 * width_bytes(desc.dst.type)), plan_of(desc));
 }
 
-// The plan with a star for the kernel's width.
+// Replaces the kernel's width in a plan by a star.
 std::string of_any_width(std::string plan, const std::string& width) {
     const std::string kernel = "kernel=select_x";
     if (const auto position = plan.find(kernel + width); position != std::string::npos)
@@ -102,7 +103,7 @@ void add_batch(const std::string& batch, const std::string& program) {
     }
 }
 
-// "2x3", "-" for a scalar; "2x3*ba": the order of the dimensions in memory.
+// "2x3" is dense. "2x3*ba" also states the order of the dimensions in memory. "-" is a scalar.
 bench::logical_tensor parse_operand(const std::string& text) {
     const bench::shape_text parsed = bench::parse_shapes("0:" + text).at(0).second;
     bench::logical_tensor tensor;
@@ -120,10 +121,10 @@ void add_shape(const std::string& cond, const std::string& src_0, const std::str
     operands[1].dtype = operands[2].dtype = type;
     bench::logical_tensor dst = operands[2];
     dst.shape = bench::broadcast(operands[1].shape, operands[2].shape);
-    const bench::dims all = bench::broadcast(operands[0].shape, dst.shape);
-    if (all != dst.shape) { // cond alone makes the shape: src_1 repeats over it
-        operands[2].shape = dst.shape = all;
-        operands[2].strides.assign(all.size(), 0);
+    const bench::dims shape = bench::broadcast(operands[0].shape, dst.shape);
+    if (shape != dst.shape) { // cond extends the shape, so src_1 gets strides 0
+        operands[2].shape = dst.shape = shape;
+        operands[2].strides.assign(shape.size(), 0);
     }
     dst.strides = bench::dense_strides(dst.shape);
     add_plan({to_desc(operands[0]), to_desc(operands[1]), to_desc(operands[2]), to_desc(dst)});
@@ -148,7 +149,7 @@ int main(int argc, char** argv) {
     try {
         maskwise::add_shape_table(argv[1]);
         for (int i = 2; i < argc; ++i) maskwise::add_batch(argv[i], argv[0]);
-        for (const auto& each : maskwise::all_planned) maskwise::print_plans(each);
+        for (const auto& entry : maskwise::all_planned) maskwise::print_plans(entry);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "plan_lines: %s\n", error.what());
         return 1;

@@ -1,6 +1,5 @@
-// Counts the bytes that a Select reads and writes while the shipped kernels run. A source that the
-// mask does not need is not read, a dst that does not change is not written, and nothing is copied
-// elsewhere.
+// Records the pages that a Select reads and writes with the shipped kernels. A Select must not read
+// unneeded source pages, write unchanged dst pages or allocate memory.
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
@@ -32,22 +31,23 @@ std::vector<bool> pages_of_rows(const std::function<bool(std::int64_t)>& row) {
     return pages;
 }
 
-bool even(std::int64_t row) {
+bool even_row(std::int64_t row) {
     return row % 2 == 0;
 }
-bool odd(std::int64_t row) {
+bool odd_row(std::int64_t row) {
     return row % 2 != 0;
 }
-bool every(std::int64_t) {
+bool every_row(std::int64_t) {
     return true;
 }
-bool none(std::int64_t) {
+bool no_row(std::int64_t) {
     return false;
 }
 
 class bytes_touched : public testing::TestWithParam<std::tuple<isa, std::int64_t>> {
 protected:
-    // Runs on {rows, columns}, cond true in the rows that `is_true` names.
+    // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). If `in_place` is 0 or
+    // 1, dst is that source.
     touched run(const dims& cond_extents, const std::function<bool(std::int64_t)>& is_true,
                 int in_place = -1) {
         const auto bytes = static_cast<std::size_t>(rows * columns * 4);
@@ -70,27 +70,27 @@ protected:
     }
 };
 
-TEST_P(bytes_touched, rows_of_one_side_do_not_read_the_other) {
+TEST_P(bytes_touched, read_only_the_selected_source) {
     for (const dims& cond : {dims{rows, columns}, dims{rows, 1}}) {
-        const touched t = run(cond, even);
-        EXPECT_EQ(t.src_0, pages_of_rows(even)) << to_string(cond);
-        EXPECT_EQ(t.src_1, pages_of_rows(odd)) << to_string(cond);
-        EXPECT_EQ(t.dst, pages_of_rows(every)) << to_string(cond);
+        const touched t = run(cond, even_row);
+        EXPECT_EQ(t.src_0, pages_of_rows(even_row)) << to_string(cond);
+        EXPECT_EQ(t.src_1, pages_of_rows(odd_row)) << to_string(cond);
+        EXPECT_EQ(t.dst, pages_of_rows(every_row)) << to_string(cond);
     }
 }
 
-TEST_P(bytes_touched, a_mask_that_is_all_true_leaves_src_1_alone) {
-    EXPECT_EQ(run({rows, columns}, every).src_1, pages_of_rows(none));
-    EXPECT_EQ(run({rows, columns}, none).src_0, pages_of_rows(none));
+TEST_P(bytes_touched, of_a_uniform_mask_are_in_one_source) {
+    EXPECT_EQ(run({rows, columns}, every_row).src_1, pages_of_rows(no_row));
+    EXPECT_EQ(run({rows, columns}, no_row).src_0, pages_of_rows(no_row));
 }
 
-TEST_P(bytes_touched, in_place_writes_only_changed_lines) {
-    EXPECT_EQ(run({rows, columns}, even, 1).dst, pages_of_rows(even));
-    EXPECT_EQ(run({rows, columns}, even, 0).dst, pages_of_rows(odd));
-    EXPECT_EQ(run({rows, columns}, none, 1).dst, pages_of_rows(none));
+TEST_P(bytes_touched, in_place_are_only_changed_pages) {
+    EXPECT_EQ(run({rows, columns}, even_row, 1).dst, pages_of_rows(even_row));
+    EXPECT_EQ(run({rows, columns}, even_row, 0).dst, pages_of_rows(odd_row));
+    EXPECT_EQ(run({rows, columns}, no_row, 1).dst, pages_of_rows(no_row));
 }
 
-// The scalar kernels are left out: they know no blocks and read both sides.
+// Excludes the scalar kernels, because they read both sources.
 std::vector<std::tuple<isa, std::int64_t>> vector_targets() {
     std::vector<std::tuple<isa, std::int64_t>> result;
     for (const isa target : supported_isas(native_cpu()))
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(targets, bytes_touched, testing::ValuesIn(vector_target
                                                                                    : "_plain");
                          });
 
-// Replaces a kernel and counts its calls.
+// count_tile replaces the kernel. It counts elements and records the range of cond rows.
 struct tile_count {
     std::int64_t elements = 0;
     const std::byte* lowest_cond = nullptr;
@@ -122,14 +122,14 @@ void count_tile(const select_tile& tile) {
     if (last > counted.highest_cond) counted.highest_cond = last;
 }
 
-TEST(work, a_broadcast_mask_is_read_in_place_and_each_element_runs_once) {
+TEST(work, reads_a_broadcast_mask_in_place_and_runs_each_element_once) {
     const tensor_desc values = dense_desc(data_type::f32, {4, 6, 128, 256});
     for (const dims& shape : {dims{128, 256}, dims{4, 1, 1, 256}, dims{4, 6, 128, 1}, dims{}}) {
         const tensor_desc mask = dense_desc(data_type::boolean, shape);
         const auto plan = build_plan({mask, values, values, values}, isa::scalar, never_stream);
         std::vector<std::byte> cond(static_cast<std::size_t>(element_count(shape)));
         counted = {};
-        // Only addresses of the values are formed; the counting kernel reads nothing.
+        // The null pointers are safe, because count_tile reads nothing.
         run_tiles(*plan, count_tile, {cond.data(), nullptr, nullptr, nullptr}, 0, plan->tiles);
         EXPECT_EQ(counted.elements, element_count(values.extents)) << to_string(shape);
         EXPECT_GE(counted.lowest_cond, cond.data()) << to_string(shape);
@@ -137,7 +137,7 @@ TEST(work, a_broadcast_mask_is_read_in_place_and_each_element_runs_once) {
     }
 }
 
-TEST(work, a_run_allocates_nothing) {
+TEST(work, allocates_nothing) {
     for (const dims& shape : {dims{64}, dims{32, 64}, dims{100, 3}, dims{3, 5, 7}}) {
         const tensor_desc values = dense_desc(data_type::f32, shape);
         dims row_shape = shape;

@@ -1,5 +1,5 @@
-// A Select in place writes only the blocks of a row that change. The shipped kernels run on each
-// instruction set, and each store is counted.
+// Counts the cache lines that an in-place Select stores to, on each instruction set. A Select must
+// store only to blocks of a row that change.
 
 #include "written_lines.hpp"
 
@@ -19,25 +19,25 @@ TEST(written_bytes, count_all_stored_lines_even_unchanged_ones) {
     const auto bytes = static_cast<std::int64_t>(2 * watched_buffer::page_bytes());
     auto* const words = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
     const auto store = [words, bytes] {
-        words[0] = 0; // the current content
+        words[0] = 0; // stores the current value
         words[1] = 1;
-        words[8] = words[9]; // the second line
+        words[8] = words[9]; // stores to the second line
         words[bytes / 8 - 1] = 1;
     };
     EXPECT_EQ(test::written_bytes(buffer.data(), bytes, store), 3 * 64);
     EXPECT_EQ(test::written_bytes(buffer.data(), bytes, [] {}), 0);
-    words[1] = 2; // not watched any more
+    words[1] = 2; // must not fault after the watch
 }
 
 class lines_written : public testing::TestWithParam<std::tuple<isa, int>> {};
 
-// The scalar kernels know no blocks.
-TEST_P(lines_written, in_place_are_the_lines_of_changed_blocks) {
+TEST_P(lines_written, in_place_are_only_in_changed_blocks) {
     constexpr std::int64_t blocks = 64;
     const auto [target, in_place] = GetParam();
     for (const data_type type : {data_type::i8, data_type::f16, data_type::f32, data_type::i64}) {
         const auto width = static_cast<std::int64_t>(width_bytes(type));
-        const std::int64_t block = std::max<std::int64_t>(256 / width, 64); // at most
+        // No kernel has larger blocks.
+        const std::int64_t block = std::max<std::int64_t>(256 / width, 64);
         const std::int64_t changing_bytes = blocks / 4 * block * width;
         const dims shape{blocks * block};
         const tensor_desc values = dense_desc(type, shape);
@@ -57,6 +57,7 @@ TEST_P(lines_written, in_place_are_the_lines_of_changed_blocks) {
     }
 }
 
+// Excludes the scalar kernels, which do not skip unchanged blocks.
 std::vector<isa> vector_targets() {
     std::vector<isa> result = supported_isas(native_cpu());
     std::erase(result, isa::scalar);

@@ -12,8 +12,8 @@
 namespace maskwise::guard {
 namespace {
 
-// Read by the signal handler, so plain slots. Watched buffers live shorter than the threads that
-// touch them.
+// The signal handler reads the slots, so they need no lock or allocation. A watch must not begin or
+// end while another thread touches the buffer.
 struct slot {
     std::atomic<std::byte*> begin{nullptr};
     std::size_t bytes = 0;
@@ -22,7 +22,7 @@ struct slot {
 std::array<slot, 8> slots;
 struct sigaction previous {};
 
-// A function, because constants of other files use it before a constant here would be initialized.
+// A function, because static initializers of other files need the page size.
 std::size_t page() {
     static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return bytes;
@@ -38,7 +38,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
         mprotect(begin + index * page(), page(), PROT_READ | PROT_WRITE);
         return;
     }
-    // A real fault: the previous handler gets it when the instruction runs again.
+    // The address is in no watched page. The instruction runs again, and the previous handler gets
+    // the fault.
     sigaction(number, &previous, nullptr);
     (void)context;
 }

@@ -7,9 +7,8 @@
 
 namespace maskwise::guard {
 
-// A buffer that records which of its pages are read or written: pages are protected, and
-// unprotected at their first fault. Counts the pages that shipped kernels touch, on every
-// instruction set.
+// A buffer that records which of its pages are read or written. The pages are protected. The first
+// fault in a page records and unprotects the page.
 class watched_buffer {
 public:
     enum class watch { reads_and_writes, writes };
@@ -21,7 +20,7 @@ public:
 
     std::byte* data() const { return data_; }
     void begin(watch accesses);
-    // Ends the watch: which pages were touched since begin.
+    // Ends the watch. Returns, for each page, whether it was touched since begin.
     std::vector<bool> end();
 
     static std::size_t page_bytes();
@@ -29,7 +28,7 @@ public:
 private:
     std::byte* data_ = nullptr;
     std::size_t pages_ = 0;
-    std::unique_ptr<std::atomic<bool>[]> touched_; // for each page
+    std::unique_ptr<std::atomic<bool>[]> touched_; // by page
 };
 
 } // namespace maskwise::guard

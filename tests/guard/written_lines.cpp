@@ -1,5 +1,6 @@
-// The memory is read-only during the call. Each store faults, is recorded and then executed alone,
-// because the processor traps after it.
+// The memory is read-only during the call, so each store faults. The fault handler records the line
+// and sets the trap flag. The processor traps after the store, and the trap handler protects the
+// memory again.
 
 #include "written_lines.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t line_bytes = 64;
 constexpr greg_t trap_flag = 0x100;
 
-// The handlers run on the thread that sets these.
+// These variables are not atomic, because the handlers run on the thread that sets the variables.
 std::byte* watched = nullptr;
 std::size_t watched_bytes = 0, page_bytes = 0;
 std::vector<char> is_written; // by line
@@ -32,8 +33,9 @@ greg_t& flags_of(void* context) {
 
 void on_fault(int number, siginfo_t* info, void* context) {
     auto* const address = static_cast<std::byte*>(info->si_addr);
-    if (address < watched ||
-        address >= watched + watched_bytes) { // a real fault, which comes again
+    if (address < watched || address >= watched + watched_bytes) {
+        // The address is not in the watched memory. The instruction runs again, and the previous
+        // handler gets the fault.
         sigaction(number, &fault_before, nullptr);
         return;
     }

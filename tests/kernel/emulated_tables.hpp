@@ -6,9 +6,9 @@
 
 namespace maskwise::test {
 
-// The tables of this machine's instruction sets, lowest first, with products of bf16 by tiles in
-// C++: `target` is amx, `base` the instruction set. So any machine tests the code that AMX's
-// kernels share.
+// One table for each instruction set of this machine that has separate kernels, lowest first. The
+// bf16 products of each table use emulated tiles: `target` is amx, and `base` is the instruction
+// set. So every machine tests the code that AMX's kernels share.
 const std::vector<kernel_table>& emulated_tables();
 
 } // namespace maskwise::test

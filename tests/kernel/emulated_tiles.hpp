@@ -14,15 +14,15 @@
 
 namespace maskwise {
 
-// AMX's product of bf16 tiles: sum += a * b. Denormal inputs and results count as zeros, as in the
-// instruction.
+// The arithmetic of AMX's bf16 products. Denormal inputs and results count as zeros.
 namespace tile_arithmetic {
 
 inline float without_denormals(float value) {
     return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0F, value) : value;
 }
 
-// Rounds to nearest even. A result below the smallest normal number becomes 0.
+// Rounds to 24 bits, to nearest even. Flushes a rounded value below the smallest normal number to
+// zero.
 inline float rounded(double value) {
     constexpr float least = std::numeric_limits<float>::min();
     if (!(std::abs(value) < static_cast<double>(least))) return static_cast<float>(value);
@@ -35,8 +35,8 @@ inline float add(float a, float b) {
     return rounded(double{without_denormals(a)} + double{without_denormals(b)});
 }
 
-// Rounds once. The product fits f64, and so does the sum, unless the numbers are 2^29 apart: then
-// the larger one is the result.
+// Rounds once, to f32. f64 holds the product exactly. f64 also holds the sum exactly, unless one
+// operand is at least 2^29 times the other. The larger operand is then the result.
 inline float multiply_add(float a, float b, float sum) {
     const double product = double{without_denormals(a)} * double{without_denormals(b)};
     return rounded(product + double{without_denormals(sum)});
@@ -44,9 +44,9 @@ inline float multiply_add(float a, float b, float sum) {
 
 } // namespace tile_arithmetic
 
-// Tiles in plain C++, with the order and the roundings of TDPBF16PS (Intel's manual). If several
-// inputs are NaN, the result may be another NaN. A tile without configure() ends the process, as
-// the instruction would. `Columns`: of b and of sums.
+// AMX tiles in plain C++. They add and round in the order of TDPBF16PS (Intel's manual), but may
+// return another NaN if several inputs are NaN. A tile that is used without configure() ends the
+// process, as on a CPU. `Columns` is the number of columns of b and of the sums.
 template <int Columns>
 class emulated_tiles {
 public:
@@ -111,7 +111,7 @@ private:
         return std::bit_cast<float>(std::bit_cast<std::uint32_t>(pair) & 0xFFFF0000U);
     }
 
-    // Sums each half of the pairs separately, in order, then adds the two sums.
+    // Sums the low and the high halves of the pairs separately, then adds the two sums.
     static float dot(const float* a, const float* b) {
         float even = 0, odd = 0;
         for (std::size_t k = 0; k < tile_pairs; ++k, b += Columns) {

@@ -9,7 +9,7 @@
 
 namespace maskwise::test {
 
-// One kernel of the list on one instruction set: a parameter of its tests.
+// A test parameter: one kernel on one instruction set.
 template <class Kernel>
 struct kernel_case {
     isa target;
@@ -22,7 +22,7 @@ struct kernel_case {
     friend void PrintTo(const kernel_case& problem, std::ostream* to) { *to << problem.name(); }
 };
 
-// Every kernel of one list, on each instruction set of this machine that has a separate one.
+// All kernels of a list, for each instruction set of this machine that has separate kernels.
 template <class Kernel>
 std::vector<kernel_case<Kernel>> cases_of(std::span<const Kernel> kernel_table::*list) {
     std::vector<kernel_case<Kernel>> cases;

@@ -28,7 +28,7 @@ inline bool is_same(float a, float b) {
     return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-// A matrix of random bf16 against a guard.
+// A random bf16 matrix next to a guard page.
 struct bf16_matrix {
     bf16_matrix(generator& random, std::int64_t rows, std::int64_t columns, std::int64_t gap)
         : row_bytes(2 * (columns + gap)),
@@ -36,7 +36,7 @@ struct bf16_matrix {
                  one_in(random, 2) ? guarded_buffer::edge::front : guarded_buffer::edge::back) {
         fill_random(random, memory.data(), memory.size());
         if (one_in(random, 3)) return;
-        for (std::size_t i = 0; i + 1 < memory.size(); i += 2) { // no NaN, little that overflows
+        for (std::size_t i = 0; i + 1 < memory.size(); i += 2) { // no NaN, few overflows
             const std::uint16_t bits = bf16(static_cast<float>(draw(random, -999, 999)) / 64);
             std::memcpy(memory.data() + i, &bits, sizeof bits);
         }
@@ -51,7 +51,7 @@ struct bf16_matrix {
     guarded_buffer memory;
 };
 
-// A product of pairs for one panel.
+// A random product of bf16 pairs for one panel.
 struct product_case {
     std::int64_t rows, steps, queries, panel;
     bf16_matrix a, b; // b: pairs of each query
@@ -83,11 +83,11 @@ struct product_case {
     }
 
     float sum(std::int64_t row, std::int64_t query) const { return get(c, row * panel + query); }
-    // Handling of the sums from before the product: the start value of the new sum, and the result
-    // with the old sum times the factor.
+    // The value that the new sum begins with.
     float first_sum(std::int64_t row, std::int64_t query) const {
         return accumulates ? sum(row, query) : 0;
     }
+    // Adds the old sum times the factor, if there is a factor.
     float with_factor(float added, std::int64_t row, std::int64_t query) const {
         return has_factor ? sum(row, query) * get(factor, query) + added : added;
     }
@@ -100,7 +100,7 @@ struct product_case {
     std::string text(std::int64_t row, std::int64_t query) const {
         return "row " + std::to_string(row) + ", query " + std::to_string(query) + " of " +
                std::to_string(rows) + 'x' + std::to_string(steps) + 'x' + std::to_string(queries) +
-               ", goes on " + std::to_string(accumulates) + ", factor " +
+               ", accumulates " + std::to_string(accumulates) + ", factor " +
                std::to_string(has_factor);
     }
 

@@ -1,4 +1,4 @@
-// Every packing kernel of the list, on every instruction set of this machine, against plain loops.
+// Compares every packing kernel with plain loops, on every instruction set of this machine.
 
 #include "kernel_cases.hpp"
 
@@ -15,7 +15,7 @@
 namespace maskwise::test {
 namespace {
 
-// A random packing job: items at random places, the scattered side against guard pages.
+// A random packing job.
 struct pack_job : pack_layout {
     pack_job(generator& random, const pack_key& layout) : key(layout) {
         const std::int64_t unit = key.unit_bytes;
@@ -23,14 +23,14 @@ struct pack_job : pack_layout {
         item_bytes = draw_item_bytes(random);
         items = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
         groups = one_in(random, 3) ? draw(random, 1, 4) : draw(random, 1, 40);
-        // Elements of a byte are transposed by 32 items at once.
+        // Kernels transpose 32 one-byte items at once, so some jobs have more items.
         if (transposes && one_in(random, 4)) items = draw(random, 1, 100);
         if (one_in(random, 2)) max_items = std::int64_t{4} << draw(random, 0, 3);
         blocks = draw(random, 1, 3);
-        const std::int64_t taken = key.kind == access_kind::splat ? unit : item_bytes;
+        const std::int64_t source_bytes = key.kind == access_kind::splat ? unit : item_bytes;
         const bool dense = one_in(random, 3);
         const std::int64_t item_space =
-            (transposes ? groups * unit : taken) + (dense ? 0 : draw(random, 0, 20));
+            (transposes ? groups * unit : source_bytes) + (dense ? 0 : draw(random, 0, 20));
         group_bytes = transposes ? unit : items * item_space + draw(random, 0, 9);
         for (std::int64_t i = 0; i < items; ++i)
             offsets.push_back(static_cast<std::int32_t>(i * item_space));
@@ -44,16 +44,16 @@ struct pack_job : pack_layout {
         const auto [lowest, highest] = std::minmax_element(offsets.begin(), offsets.end());
         first_bytes = std::max(0, -*lowest);
         strided_bytes = first_bytes + block_offsets.back() + std::max(0, *highest) +
-                        (groups - 1) * group_bytes + taken;
+                        (groups - 1) * group_bytes + source_bytes;
         buffer_group_bytes = items * item_bytes;
         buffer_bytes = blocks * groups * buffer_group_bytes;
         place_groups(random);
         if (key.kind == access_kind::gather && one_in(random, 2)) place_windows();
     }
 
-    // Spaces all items evenly, up or down: by a few elements, for which there are vector kernels,
-    // or by any number of bytes. Groups overlap, so that the last element of each is next to
-    // unreadable memory once.
+    // Spaces all items evenly, upwards or downwards. Vector kernels handle steps of a few elements;
+    // other steps have any number of bytes. Groups overlap, so the last group ends near the guard
+    // page.
     void space_items(generator& random) {
         const std::int64_t unit = key.unit_bytes;
         if (one_in(random, 2)) items = draw(random, 1, 400);
@@ -67,7 +67,7 @@ struct pack_job : pack_layout {
         group_bytes = draw(random, 0, 9);
     }
 
-    // Groups in the buffer one after the other, or, for transpose, in any order.
+    // Places the groups in the buffer one after the other. A transposition may use any order.
     void place_groups(generator& random) {
         for (std::int64_t g = 0; g < groups; ++g)
             group_places.push_back(static_cast<std::int32_t>(g * buffer_group_bytes));
@@ -79,8 +79,8 @@ struct pack_job : pack_layout {
         buffer_group_bytes = 0;
     }
 
-    // One window for each group of adjacent runs of up to 16 bytes, if there are few enough groups.
-    // The last windows end after the items.
+    // Covers the source bytes of each 16-byte buffer register by windows. Uses no windows if a
+    // register needs more than max_windows. A window may end past the last item.
     void place_windows() {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;
@@ -107,7 +107,7 @@ struct pack_job : pack_layout {
                                *std::max_element(windows.offsets.begin(), windows.offsets.end()));
     }
 
-    // How many windows the 16 bytes of the buffer from `offset` on are in.
+    // Returns the number of windows that cover the 16 buffer bytes from `offset` on.
     std::int64_t add_register(std::int64_t offset) {
         std::vector<std::int32_t> first, places;
         for (std::int64_t b = offset; b < offset + window_bytes; ++b)

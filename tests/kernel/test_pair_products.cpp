@@ -1,5 +1,5 @@
-// Products of bf16 pairs. On ARM they match the definition of BFDOT to the bit. On other CPUs, and
-// if steps are added in another order, they match within rounding errors.
+// Products of bf16 pairs match the definition of BFDOT. On ARM, the products match to the bit if
+// steps are added in order. Else they match within rounding errors.
 
 #include "product_case.hpp"
 
@@ -11,7 +11,8 @@
 namespace maskwise::test {
 namespace {
 
-// A sum rounded to odd, from one of f64 that is rounded so, too; denormals are zeros.
+// a + b rounded to odd in f64, then rounded to odd in f32. Denormal inputs and results count as
+// zero.
 float odd_sum(float a, float b) {
     const double x{flushed(a)}, y{flushed(b)}, sum = x + y;
     if (!std::isfinite(sum)) return static_cast<float>(sum);
@@ -34,7 +35,7 @@ float dot(const product_case& problem, std::int64_t row, std::int64_t query, std
 }
 
 struct wanted_sum {
-    float value, size; // size: roundings are relative to it
+    float value, size; // size: scale of the tolerance
 };
 
 wanted_sum expected(const product_case& problem, std::int64_t row, std::int64_t query) {
@@ -47,7 +48,7 @@ wanted_sum expected(const product_case& problem, std::int64_t row, std::int64_t 
     return {problem.with_factor(sum, row, query), size};
 }
 
-// One order of additions may overflow where another does not.
+// Accepts any sum of large terms, because another order of additions may overflow.
 bool is_near(float sum, const wanted_sum& wanted, std::int64_t steps) {
     if (!(wanted.size < 1e30F)) return true;
     return std::abs(sum - wanted.value) <=

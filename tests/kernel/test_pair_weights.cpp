@@ -1,5 +1,5 @@
-// bf16 weights against exp in f64. With MASKWISE_EXHAUSTIVE=1: every float from -104 to 0, else
-// every 509th.
+// Compares bf16 weights with exp in f64, for every 509th float from -104 to 0. With
+// MASKWISE_EXHAUSTIVE=1, compares every float.
 
 #include "kernel/kernel_table.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t keys = 64;
 
-// One panel of scores below a maximum of 0.
+// A panel of scores; the maximum so far is 0.
 struct weighed_panel {
     explicit weighed_panel(const attention_kernels& used)
         : kernels(used), panel(used.panel()), scores(static_cast<std::size_t>(keys * panel)),
@@ -44,8 +44,8 @@ struct weighed_panel {
     std::vector<float> scores, maximum, sum, factor;
 };
 
-// Half a unit of bf16, and a sixty-fourth of that for the exponential. Numbers below 2^-126 may be
-// zeros.
+// Tolerates half a unit of bf16, and 1/64 of this half for the exponential. Numbers below 2^-125
+// may become 0.
 bool is_rounded(float weight, double wanted) {
     constexpr double least = 0x1p-126;
     if (wanted < 2 * least && weight == 0) return true;

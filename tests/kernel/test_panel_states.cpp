@@ -1,5 +1,5 @@
-// States of panels are adjacent in memory, and different threads finish those of one row tile. So
-// merging or storing a state must not touch memory after its last column, not even to read it.
+// Panel states are adjacent in memory, and different threads finish the states of one row tile. So
+// merging or storing a state must not read or write past its last column.
 
 #include "kernel/kernel_table.hpp"
 #include "support/guarded_buffer.hpp"
@@ -30,24 +30,24 @@ struct guarded_state {
     guarded_buffer values;
 };
 
-void expect_all(const guarded_buffer& buffer, float wanted) {
+void expect_values(const guarded_buffer& buffer, float wanted) {
     for (const float value : floats_of(buffer)) ASSERT_FLOAT_EQ(value, wanted);
 }
 
-void expect_joined_and_stored(const attention_kernels& kernels, std::int64_t columns) {
+void expect_merged_and_stored(const attention_kernels& kernels, std::int64_t columns) {
     const std::int64_t panel = kernels.panel();
     guarded_state into(panel, columns, 1), from(panel, columns, 3);
     kernels.merge(into.state(), from.state(), panel, columns, panel);
-    expect_all(into.values, 4);
+    expect_values(into.values, 4);
     const guarded_buffer dst(into.values.size(), guarded_buffer::edge::back);
     const std::vector<float> factors(static_cast<std::size_t>(panel), 0.5F);
     std::vector<float> work(static_cast<std::size_t>(panel * columns + row_block_elems));
     kernels.store_panel(into.state().values, factors.data(), panel, columns,
                         {dst.data(), elem_type::f32, 4 * columns, 4}, work.data());
-    expect_all(dst, 2);
+    expect_values(dst, 2);
 }
 
-// visit(kernels of a panel) for each table of this machine.
+// Calls visit(kernels) for each panel width of each table of this machine.
 template <typename Visit>
 void for_each_panel_kernels(Visit visit) {
     const auto supported = supported_isas(native_cpu());
@@ -66,34 +66,38 @@ TEST(panel_states, end_with_their_last_column) {
     for_each_panel_kernels([](const attention_kernels& kernels) {
         for (std::int64_t columns = 1; columns <= 17; ++columns) {
             SCOPED_TRACE("columns " + std::to_string(columns));
-            ASSERT_NO_FATAL_FAILURE(expect_joined_and_stored(kernels, columns));
+            ASSERT_NO_FATAL_FAILURE(expect_merged_and_stored(kernels, columns));
         }
     });
 }
 
-// Only some queries are merged; the sums of the others do not matter.
-void expect_joined_sums(const attention_kernels& kernels, std::int64_t first, std::int64_t last,
-                        std::int64_t columns, bool has_factor) {
+// Accumulates queries [first, last). All other queries have NaN sums, which must not be added.
+void expect_accumulated_sums(const attention_kernels& kernels, std::int64_t first,
+                             std::int64_t last, std::int64_t columns, bool has_factor) {
     const std::int64_t panel = kernels.panel();
     const bool is_wide = !kernels.takes_any_type; // [columns][panel]
     guarded_state into(panel, columns, 1), sums(panel, columns, NAN);
     const auto query_of = [&](std::int64_t i) { return is_wide ? i % panel : i / columns; };
-    const auto is_own = [&](std::int64_t i) { return query_of(i) >= first && query_of(i) < last; };
+    const auto is_accumulated = [&](std::int64_t i) {
+        return query_of(i) >= first && query_of(i) < last;
+    };
     std::vector<float> factor(static_cast<std::size_t>(panel));
     for (std::int64_t q = 0; q < panel; ++q)
         factor[static_cast<std::size_t>(q)] = static_cast<float>(q);
     const auto values = floats_of(sums.values);
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
-        if (is_own(i)) values[static_cast<std::size_t>(i)] = 3;
+        if (is_accumulated(i)) values[static_cast<std::size_t>(i)] = 3;
     kernels.accumulate_sums(into.state().values, sums.state().values,
                             has_factor ? factor.data() : nullptr, first, last, columns);
     for (std::int64_t i = 0; i < std::ssize(values); ++i) {
         const float weight = 3 + (has_factor ? static_cast<float>(query_of(i)) : 0);
-        ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)], is_own(i) ? weight : 1) << i;
+        ASSERT_EQ(floats_of(into.values)[static_cast<std::size_t>(i)],
+                  is_accumulated(i) ? weight : 1)
+            << i;
     }
 }
 
-TEST(panel_states, take_sums_of_some_queries) {
+TEST(panel_states, accumulate_some_queries) {
     for_each_panel_kernels([](const attention_kernels& kernels) {
         for (std::int64_t first = 0; first < kernels.panel(); ++first)
             for (std::int64_t last = first + 1; last <= kernels.panel(); ++last)
@@ -102,7 +106,7 @@ TEST(panel_states, take_sums_of_some_queries) {
                         SCOPED_TRACE("columns " + std::to_string(columns) + ", queries " +
                                      std::to_string(first) + " to " + std::to_string(last));
                         ASSERT_NO_FATAL_FAILURE(
-                            expect_joined_sums(kernels, first, last, columns, has_factor));
+                            expect_accumulated_sums(kernels, first, last, columns, has_factor));
                     }
     });
 }

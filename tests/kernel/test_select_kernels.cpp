@@ -1,6 +1,5 @@
-// Every Select kernel of the list, on every instruction set of this machine, against plain loops:
-// sizes around the vector, every alignment that matters, rows against pages that may not be
-// touched.
+// Compares every Select kernel with plain loops, on every instruction set of this machine. Row
+// lengths are around the vector length and the block size. Rows are next to guard pages.
 
 #include "kernel_cases.hpp"
 
@@ -25,7 +24,7 @@ std::size_t row_bytes(column_class columns, std::size_t width, std::size_t n) {
     return columns == column_class::unit ? width * n : width;
 }
 
-// One operand: rows that end (or begin) at a guard page, shifted by a few bytes.
+// One operand. Its first row begins, or its last row ends, `shift` bytes from a guard page.
 struct operand {
     operand(std::size_t bytes_per_row, std::size_t shift, guarded_buffer::edge edge)
         : row_bytes(bytes_per_row), buffer(rows * bytes_per_row + shift, edge),
@@ -98,7 +97,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// 0 to a little above two vectors of bytes, then around block sizes.
+// 1 to 70, because the longest vector has 64 bytes, then sizes around the block sizes.
 std::vector<std::size_t> sizes() {
     std::vector<std::size_t> counts;
     for (std::size_t n = 1; n <= 70; ++n) counts.push_back(n);
@@ -136,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels,
 
 class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {};
 
-// Elements are anywhere in each source's row. Elements that cond does not select are past the last
-// page.
+// Each element's place in its source row is random. The offset of an unselected element points past
+// the buffer.
 TEST_P(pick_kernels, read_selected_elements_in_place) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);
@@ -177,16 +176,16 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels,
                          ::testing::ValuesIn(cases_of(&kernel_table::picks)),
                          [](const auto& parameter) { return parameter.param.name(); });
 
-// Printed for the log: a machine tests only the instruction sets that it has.
-TEST(kernel_table, is_there_for_every_instruction_set_of_this_machine) {
+// Prints the instruction sets, because a machine tests only those that it has.
+TEST(kernel_table, exists_for_every_instruction_set_of_this_machine) {
     const auto supported = supported_isas(native_cpu());
-    std::string run, left;
+    std::string run, missing;
     for (const kernel_table* table : kernel_tables()) {
         const bool is_here = std::count(supported.begin(), supported.end(), table->target) != 0;
-        (is_here ? run : left).append(" ").append(to_string(table->target));
+        (is_here ? run : missing).append(" ").append(to_string(table->target));
     }
     std::printf("instruction sets: run%s; not on this machine%s\n", run.c_str(),
-                left.empty() ? " -" : left.c_str());
+                missing.empty() ? " -" : missing.c_str());
     for (const isa target : supported) EXPECT_NO_THROW(kernel_table_for(target));
 }
 

@@ -1,5 +1,5 @@
-// Products of bf16 tiles. The instruction in C++ is compared with numbers computed by hand. The
-// kernels, on that C++ or on the real instruction, are compared with its definition.
+// Compares the emulated instruction with numbers computed by hand. Compares the kernels with the
+// instruction's definition, on emulated or real tiles.
 
 #include "kernel/emulated_tables.hpp"
 #include "kernel/emulated_tiles.hpp"
@@ -19,7 +19,8 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// sum + the products of these, which are in row 3 of a and column 1 of b; all other elements are 0.
+// Returns sum + the dot product of a and b. `a` is in row 3 of its tile, `b` in column 1; all other
+// elements are 0.
 float product(float sum, const std::vector<float>& a, const std::vector<float>& b) {
     using tiles = emulated_tiles<4>;
     std::vector<std::uint16_t> rows(16 * 32), pairs(16 * 4 * 2);
@@ -44,8 +45,8 @@ TEST(emulated_tiles, add_pairs) {
     EXPECT_EQ(product(-1, {1, 2, 3, -4}, {1, 1, 1, 1}), 1);
 }
 
-TEST(emulated_tiles, add_each_half_by_itself_and_the_sum_last) {
-    // 2^24 swallows one 1, and half of the next even number.
+TEST(emulated_tiles, add_each_half_separately_and_the_sum_last) {
+    // 2^24 + 1 rounds to 2^24, but 2^24 + 2 is exact.
     EXPECT_EQ(product(0, {4096, 0, 1, 1}, {4096, 0, 1, 1}), 0x1p24F);
     EXPECT_EQ(product(0, {4096, 1, 0, 1}, {4096, 1, 0, 1}), 0x1p24F + 2);
     EXPECT_EQ(product(0x1p24F, {1, 1}, {1, 1}), 0x1p24F + 2);
@@ -55,18 +56,19 @@ TEST(emulated_tiles, add_each_half_by_itself_and_the_sum_last) {
 TEST(emulated_tiles, round_a_product_with_its_sum) {
     EXPECT_EQ(product(0, {-0x1p63F, 0, 0x1p64F}, {0x1p64F, 0, 0x1p64F}), 0x1p127F);
     EXPECT_EQ(product(0, {0x1p64F}, {0x1p64F}), infinity);
-    // To even: half a unit of an odd number and of an even one.
+    // Ties round to even, from an odd and from an even number.
     EXPECT_EQ(product(0, {1, 0, 0x1p-12F, 0, 0x1p-12F}, {1, 0, 0x1.8p-11F, 0, 0x1p-12F}),
               1 + 0x1p-22F);
     EXPECT_EQ(product(0, {1, 0, 0x1p-12F}, {1, 0, 0x1p-12F}), 1);
 }
 
-TEST(emulated_tiles, take_denormals_for_zeros) {
+TEST(emulated_tiles, treat_denormals_as_zeros) {
     EXPECT_EQ(product(0, {0x1p-127F}, {0x1p100F}), 0);
     EXPECT_EQ(product(1e-40F, {1}, {0}), 0);
     EXPECT_EQ(product(0, {0x1p-64F}, {0x1p-63F}), 0);
     EXPECT_EQ(product(0, {0x1p-63F}, {0x1p-63F}), 0x1p-126F);
-    // Just below the least normal number: it rounds up to it only where 24 bits do.
+    // A value just below the smallest normal number becomes that number only if rounding to 24 bits
+    // gives that number.
     const float before = std::nextafter(0x1p-124F, 0.0F);
     EXPECT_EQ(tile_arithmetic::rounded(0x1.fffffep-127), 0);
     EXPECT_EQ(tile_arithmetic::rounded(0x1.ffffffp-127), 0x1p-126F);
@@ -81,13 +83,13 @@ TEST(emulated_tiles, pass_nan_and_infinity_on) {
     EXPECT_EQ(product(0, {-infinity}, {2}), -infinity);
 }
 
-// Simulates a CPU on which this is an illegal instruction.
+// On a CPU, an instruction on tiles without a configuration is illegal.
 TEST(emulated_tiles_DeathTest, end_a_process_that_did_not_configure_them) {
     emulated_tiles<4> tiles;
     EXPECT_DEATH(tiles.zero<0>(), "");
 }
 
-// The kernels under test: where they run, and the number of queries in a panel.
+// The tables with emulated tiles, and AMX's table if this process may use tiles.
 std::vector<const kernel_table*> tile_tables() {
     std::vector<const kernel_table*> tables;
     for (const kernel_table& table : emulated_tables()) tables.push_back(&table);
@@ -96,7 +98,7 @@ std::vector<const kernel_table*> tile_tables() {
     return tables;
 }
 
-// By tiles: the sum of each half of 16 pairs, then of both halves, then with the old sum.
+// The sum of the low or high halves of up to 16 pairs.
 float half(const product_case& problem, std::int64_t row, std::int64_t query, std::int64_t first,
            int odd) {
     float sum = 0;
@@ -142,10 +144,10 @@ TEST(tile_products, match_the_instruction) {
 
 #if defined(__x86_64__)
 
-// The real instructions, if the CPU has them.
+// Runs AMX's kernels on a CPU without AMX. A signal handler computes the tile instructions.
 TEST(tile_products, match_the_trapped_instructions) {
     const auto supported = supported_isas(native_cpu());
-    if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512, and no AMX";
+    if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512 without AMX";
     const auto tables = kernel_tables();
     const auto amx = std::ranges::find(tables, isa::amx, &kernel_table::target);
     ASSERT_NE(amx, tables.end());
@@ -160,7 +162,7 @@ TEST(tile_products, match_the_trapped_instructions) {
 
 #endif
 
-// Rows two by two, in the order that the table's products read.
+// load_pairs packs rows in pairs, in the order that the table's products read.
 TEST(pairs_of_rows, are_where_load_pairs_says) {
     std::vector<const kernel_table*> tables;
     for (const kernel_table& table : emulated_tables()) tables.push_back(&table);

@@ -27,8 +27,8 @@ struct sigaction before;
     std::abort();
 }
 
-// The parts of an instruction with a three-byte prefix. Its memory operand is an address and a
-// stride per row.
+// The fields of an instruction with a three-byte prefix. A memory operand is an address and a
+// stride between rows.
 struct instruction {
     unsigned opcode, prefix, reg, rm, third;
     bool has_memory, has_index;
@@ -67,14 +67,14 @@ void decode_memory(const std::uint8_t* code, const ucontext_t& context, instruct
     if (mode == 1) address += signed_at<std::int8_t>(code + result.bytes);
     if (is_far) address += signed_at<std::int32_t>(code + result.bytes);
     result.bytes += is_far ? 4 : mode;
-    if (!has_sib && mode == 0 && base == 5) // after the instruction
+    if (!has_sib && mode == 0 && base == 5) // relative to the next instruction
         address += context.uc_mcontext.gregs[REG_RIP] + static_cast<std::int64_t>(result.bytes);
     result.address = reinterpret_cast<std::uint8_t*>(address);
 }
 
 instruction decode(const std::uint8_t* code, const ucontext_t& context) {
     const bool is_ours = code[0] == 0xC4 && (code[1] & 0x1F) == 2 && (code[2] & 0x84) == 0;
-    if (!is_ours) refuse("another illegal instruction");
+    if (!is_ours) refuse("an illegal instruction other than AMX's");
     instruction result{code[3],
                        code[2] & 3U,
                        code[4] >> 3 & 7U,
@@ -96,11 +96,11 @@ void configure(const std::uint8_t* from) {
         return true;
     };
     if (from[0] != 1 || !is_zero(1, 16) || !is_zero(32, 48) || !is_zero(56, 64))
-        refuse("reserved bytes of a configuration");
+        refuse("reserved bytes of a configuration are not zero");
     for (int t = 0; t < 8; ++t) {
         tiles[t] = {
             from[48 + t], static_cast<std::size_t>(from[16 + 2 * t] | from[17 + 2 * t] << 8), {}};
-        if (tiles[t].rows > 16 || tiles[t].row_bytes > 64) refuse("a tile that is too large");
+        if (tiles[t].rows > 16 || tiles[t].row_bytes > 64) refuse("a tile is too large");
     }
     configured = true;
 }
@@ -125,9 +125,9 @@ float dot(const std::uint8_t* row, const tile& b, std::size_t column, std::size_
 }
 
 void multiply(tile& c, const tile& a, const tile& b) {
-    if (&c == &a || &c == &b || &a == &b) refuse("a product of equal tiles");
+    if (&c == &a || &c == &b || &a == &b) refuse("a product uses one tile twice");
     if (c.rows != a.rows || c.row_bytes != b.row_bytes || a.row_bytes != 4 * b.rows)
-        refuse("tiles that do not fit each other");
+        refuse("the tiles of a product do not match");
     for (std::size_t r = 0; r < c.rows; ++r)
         for (std::size_t n = 0; n < c.row_bytes / 4; ++n) {
             float sum;
@@ -154,7 +154,7 @@ void run(const instruction& inst) {
     constexpr unsigned none = 0, f3 = 2, f2 = 3;
     const bool sets_up = inst.opcode == 0x49 && inst.prefix == none && inst.reg == 0;
     if (sets_up && inst.has_memory) return configure(inst.address);
-    if (!configured && !sets_up) refuse("not configured");
+    if (!configured && !sets_up) refuse("no configuration");
     if (sets_up && inst.rm == 0)
         configured = false;
     else if (inst.opcode == 0x49 && inst.prefix == f2 && !inst.has_memory && inst.rm == 0)

@@ -4,9 +4,10 @@
 
 namespace maskwise::test {
 
-// While an object lives, this CPU has AMX's bf16 tiles: the handler of illegal instructions decodes
-// and computes AMX instructions by Intel's manual. Any other illegal instruction, and any that the
-// manual forbids, ends the process. x86 only; one object at a time, for one thread.
+// While an object exists, this CPU runs AMX's bf16 tile instructions: the handler of illegal
+// instructions computes them as Intel's manual defines. Any other illegal instruction ends the
+// process, and so does any use that the manual forbids. Only for x86. Allows one object at a time,
+// on one thread.
 class trapped_tiles {
 public:
     trapped_tiles();
@@ -14,7 +15,7 @@ public:
     trapped_tiles& operator=(const trapped_tiles&) = delete;
     ~trapped_tiles();
 
-    std::int64_t products() const; // so far
+    std::int64_t products() const; // since construction
     bool are_configured() const;
 };
 

@@ -1,5 +1,5 @@
-// test_abi.py compiles this against ONNX Runtime's headers: the declarations of
-// integrations/onnxruntime must match them.
+// test_abi.py compiles this file with ONNX Runtime's headers, which the declarations of
+// integrations/onnxruntime must match.
 #include <onnxruntime_c_api.h>
 
 #define MASKWISE_REAL_ONNXRUNTIME
@@ -10,7 +10,7 @@
 namespace maskwise::ort {
 namespace {
 
-// Whether functions may throw is not part of their ABI.
+// noexcept is not part of a function's ABI.
 template <class Function>
 struct plain {
     using type = Function;
@@ -32,8 +32,9 @@ MASKWISE_ORT_NUMBERS(F)
 #undef MASKWISE_DATA_TYPE
 
 #define SLOT(table, slot, name, result, parameters)                                                \
-    static_assert(offsetof(table, name) == slot * sizeof(void*), #name " is elsewhere");           \
-    static_assert(is_same<result(*) parameters, decltype(table::name)>, #name " is another");
+    static_assert(offsetof(table, name) == slot * sizeof(void*), #name " has another slot");       \
+    static_assert(is_same<result(*) parameters, decltype(table::name)>, #name " has another "      \
+                                                                              "type");
 #define MAIN(slot, name, result, parameters) SLOT(::OrtApi, slot, name, result, parameters)
 #define EP(slot, name, result, parameters) SLOT(::OrtEpApi, slot, name, result, parameters)
 #include "functions.inc"

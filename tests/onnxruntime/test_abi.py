@@ -1,4 +1,4 @@
-"""The declarations in integrations/onnxruntime match ONNX Runtime's headers: a compiler checks."""
+"""Compiles the declarations in integrations/onnxruntime against ONNX Runtime's headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES = ROOT / "src/tensor/data_types.inc"
 REAL = ROOT / ".deps/onnxruntime-headers/usr/include/onnxruntime"
 
 pytestmark = pytest.mark.skipif(
-    not REAL.is_dir(), reason="Debian's libonnxruntime-dev could not be had"
+    not REAL.is_dir(), reason="Debian's libonnxruntime-dev could not be fetched"
 )
 
 
@@ -35,17 +35,19 @@ def test_every_function_and_structure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "wrong", "said"),
+    ("file", "text", "wrong", "message"),
     [
-        ("functions.inc", "MAIN(91, ", "MAIN(92, ", "KernelContext_GetOutput is elsewhere"),
-        ("functions.inc", "EP(3, ", "EP(2, ", "AddSingleNode is elsewhere"),
-        ("functions.inc", "std::size_t batches", "int batches", "ParallelFor is another"),
+        ("functions.inc", "MAIN(91, ", "MAIN(92, ", "KernelContext_GetOutput has another slot"),
+        ("functions.inc", "EP(3, ", "EP(2, ", "AddSingleNode has another slot"),
+        ("functions.inc", "std::size_t batches", "int batches", "ParallelFor has another type"),
         ("tensor/data_types.inc", "2, 16, BFLOAT16", "2, 15, BFLOAT16", "BFLOAT16"),
         ("abi.hpp", "std::uint32_t flags;", "", "flags"),
         ("abi.hpp", "CreateAllocator, ReleaseAllocator", "CreateAllocator", "CreateDataTransfer"),
     ],
 )
-def test_it_sees_what_is_wrong(file: str, text: str, wrong: str, said: str, tmp_path: Path) -> None:
+def test_a_wrong_declaration_is_reported(
+    file: str, text: str, wrong: str, message: str, tmp_path: Path
+) -> None:
     for name in ("functions.inc", "abi.hpp"):
         shutil.copy(OURS / name, tmp_path)
     (tmp_path / "tensor").mkdir()
@@ -55,4 +57,4 @@ def test_it_sees_what_is_wrong(file: str, text: str, wrong: str, said: str, tmp_
     (tmp_path / file).write_text(source.replace(text, wrong))
     ran = compile_with(tmp_path, tmp_path)
     assert ran.returncode != 0
-    assert said in ran.stderr
+    assert message in ran.stderr

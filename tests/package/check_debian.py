@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Debian packages, as far as they can be tested without root and network.
+"""Tests the Debian packages without root and network.
 
-Builds the packages, checks their fields and files, and unpacks them into one folder. Builds a
-client against that folder by pkg-config and by CMake. Runs a batch with its maskwise-bench and the
-plugin in each given oneDNN.
+Builds the packages, checks their fields and files, and unpacks both packages into one folder.
+Builds a client against this folder by pkg-config and by CMake. Runs a batch with the unpacked
+maskwise-bench and plugin, with each oneDNN of --onednn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ find_package(maskwise REQUIRED)
 add_executable(client client.cpp)
 target_link_libraries(client PRIVATE maskwise::maskwise)
 """
-# Nothing else: libraries that only one release of Debian has, such as libfmt9, must not be listed.
+# All dependencies. Libraries that only one Debian release has, such as libfmt9, are not allowed.
 NEEDED = {"libc6", "libgcc-s1", "libstdc++6", "libtbb12"}
 FILES = {
     "maskwise": [
@@ -78,9 +78,13 @@ def unpack(package: Path, name: str, root: Path, lib: str) -> None:
         run("dpkg-deb", "--extract", package, folder)
         files = [file.replace("LIB", lib) for file in FILES[name]]
         lacking = [file for file in files if not os.path.lexists(Path(folder) / file)]
-        expect(lacking, [], f"not in {package.name}")
+        expect(lacking, [], f"files missing in {package.name}")
         folders = {path.name for path in Path(folder, "usr").iterdir()}
-        expect(folders - {"bin", "include", "lib", "share"}, set(), f"in {package.name}")
+        expect(
+            folders - {"bin", "include", "lib", "share"},
+            set(),
+            f"unexpected folders in {package.name}",
+        )
     run("dpkg-deb", "--extract", package, root)
 
 
@@ -103,23 +107,25 @@ def run_bench(root: Path, libraries: Path, onednn: str) -> None:
     lane: list[str | Path] = [ROOT / "scripts/lane", "--preload", plugin, onednn, "--"]
     output = run(*lane, program, "--batch=select_smoke", LD_LIBRARY_PATH=str(libraries))
     if " failed:0 " not in output or "Maskwise in front" not in output:
-        raise SystemExit(f"maskwise-bench in front of {onednn}:\n{output}")
+        raise SystemExit(f"maskwise-bench with the plugin and {onednn}:\n{output}")
     print(output.splitlines()[-1])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True, help="Maskwise's build directory")
-    parser.add_argument("--architecture", required=True, help="Debian's name of its library folder")
+    parser.add_argument(
+        "--architecture", required=True, help="Debian's library folder, such as x86_64-linux-gnu"
+    )
     parser.add_argument("--onednn", nargs="*", default=[], help="prefixes of the lanes' oneDNN")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work, root = Path(folder), Path(folder) / "root"
         config = arguments.build / "CPackConfig.cmake"
-        run("cpack", "--config", config, "-G", "DEB", "-B", work / "made")
+        run("cpack", "--config", config, "-G", "DEB", "-B", work / "packages")
         lib = f"usr/lib/{arguments.architecture}"
         for name in FILES:
-            (package,) = (work / "made").glob(f"{name}_*.deb")
+            (package,) = (work / "packages").glob(f"{name}_*.deb")
             check_fields(package, name)
             unpack(package, name, root, lib)
         (work / "client.cpp").write_text(CLIENT)

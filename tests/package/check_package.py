@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A new user's steps: install into a new prefix, build examples/ against it elsewhere, run it.
+"""Follows a new user's steps: installs into a new prefix, then builds and runs examples/ with it.
 
-The example must print the same result with the plugin by link order and by LD_PRELOAD, and the
-plugin must report that it claimed the Select. The example of the C++ API prints the results of the
-dialects' specifications. The CMakeLists.txt has the literal lines of README and docs/. The
-installed files are checked, too: exactly the expected ones, and none names the build tree.
+Exactly the expected files must be installed, and no CMake file may name the build tree. The oneDNN
+example must print its result with the plugin linked and preloaded, and the plugin must report a
+claim. The CMake lines of README and docs/ must build the oneDNN example, too, and the plugin must
+report a claim. The example of the C++ API must print the results of the dialects' specifications.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = "select: 1 -1e+09 3 -1e+09 5 -1e+09 7 -1e+09"
-# In front of oneDNN's own target, where its package has one.
+# Links the plugin before oneDNN's own CMake target.
 BY_TARGETS = """find_package(maskwise REQUIRED)
 find_package(dnnl CONFIG REQUIRED)
 target_link_libraries(your-program PRIVATE maskwise::onednn DNNL::dnnl)
@@ -98,7 +98,9 @@ def install(build: Path, prefix: Path) -> None:
     if not openvino_package():
         expected = {name for name in INSTALLED if "openvino" not in name}
     if installed != expected:
-        raise SystemExit(f"cmake --install: not as expected: {sorted(installed ^ expected)}")
+        raise SystemExit(
+            f"cmake --install: missing or unexpected files: {sorted(installed ^ expected)}"
+        )
     for path in prefix.rglob("*.cmake"):
         if str(build) in path.read_text() or str(ROOT) in path.read_text():
             raise SystemExit(f"{path.name} names the build tree")
@@ -120,7 +122,7 @@ def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
 
 
 def snippets() -> list[str]:
-    """The documents' lines for a program that calls oneDNN."""
+    """The CMake lines in documents that link the plugin."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     blocks = re.findall(r"^```cmake\n(.*?)^```", "\n".join(map(Path.read_text, pages)), re.M | re.S)
     return [block for block in blocks if "maskwise::onednn" in block]
@@ -131,7 +133,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
         "cmake_minimum_required(VERSION 3.25)\nproject(yours LANGUAGES CXX)\n"
         f"add_executable(your-program {ROOT / 'examples/select.cpp'})\n{snippet}"
     )
-    # A lane may be built against a newer libc than this machine's.
+    # A lane's oneDNN may need a newer libc than this machine has.
     newer_libc = "-Wl,--unresolved-symbols=ignore-in-shared-libs"
     options = [f"-DCMAKE_PREFIX_PATH={prefix};{onednn}", f"-DCMAKE_EXE_LINKER_FLAGS={newer_libc}"]
     run("cmake", "-S", work, "-B", work / "build", "-G", "Ninja", *options)
@@ -142,7 +144,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
 def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
     if not snippets():
         raise SystemExit("no page shows how to link maskwise::onednn")
-    # Debian's finds its library below /usr only; there lib is a link.
+    # Debian's CMake package of oneDNN works below /usr only. In Debian's lanes, lib is a link.
     has_target = (onednn / "lib/cmake/dnnl").is_dir() and not (onednn / "lib").is_symlink()
     for number, snippet in enumerate([*snippets(), *[BY_TARGETS] * has_target]):
         folder = work / f"snippet-{number}"
@@ -178,7 +180,7 @@ def run_openvino(examples: Path, prefix: Path) -> None:
     output = run(examples / "openvino", model, MASKWISE_VERBOSE="1")
     for line in ("maskwise,claim,masked,Select-1 f32", "masked: Reference"):
         if line not in output.splitlines():
-            raise SystemExit(f"the example in OpenVINO does not print '{line}':\n{output}")
+            raise SystemExit(f"the OpenVINO example does not print '{line}':\n{output}")
     print(output, end="")
 
 

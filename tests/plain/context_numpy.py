@@ -1,4 +1,4 @@
-"""README.md and docs/python.md on NumPy's arrays."""
+"""Defines names and checks for README.md and docs/python.md with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPES = {"f32": np.float32, "f16": np.float16}
 
 
 def names(kind: str) -> dict[str, Any]:
-    """NumPy alone has no bfloat16, so the pages run in float32."""
+    """Uses float32 for bf16, which NumPy alone does not have."""
     random, dtype = np.random.default_rng(51), TYPES.get(kind, np.float32)
 
     def draw(*shape: int) -> Any:
@@ -31,9 +31,9 @@ def attention_of(q: Any, k: Any, v: Any, mask: Any) -> Any:
 
 def check(names: dict[str, Any]) -> None:
     q, k, v = (names[name].astype(np.float64) for name in "qkv")
-    keep = np.tril(np.ones((64, 64), bool))  # docs/python.md has another mask by then
-    np.testing.assert_allclose(names["z"], attention_of(q, k, v, keep), atol=5e-3)
+    mask = np.tril(np.ones((64, 64), bool))  # docs/python.md replaces names["mask"]
+    np.testing.assert_allclose(names["z"], attention_of(q, k, v, mask), atol=5e-3)
     assert names["z"].dtype == names["q"].dtype
-    assert np.array_equal(names["y"], np.where(keep, names["x"], 0))
+    assert np.array_equal(names["y"], np.where(mask, names["x"], 0))
     if "out" in names:  # one result per layer
         assert names["out"][0].shape == names["layers"][0].q.shape

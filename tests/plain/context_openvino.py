@@ -1,4 +1,4 @@
-"""docs/openvino.md on a model of attention."""
+"""Defines names and checks for docs/openvino.md with an attention model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SHAPE = [2, 4, 128, 32]
 
 
 def attention(kind: str) -> ov.Model:
-    """Between conversions, because NumPy alone has no bfloat16."""
+    """Has f32 inputs and outputs, because NumPy alone has no bfloat16."""
     inputs = [ops.parameter(SHAPE, ov.Type.f32) for _ in "qkv"]
     mask = ops.parameter([128, 128], ov.Type.boolean)
-    q, k, v = (ops.convert(one, kind) for one in inputs)
-    whole = ops.scaled_dot_product_attention(q, k, v, mask)
-    return ov.Model([ops.convert(whole, "f32")], [*inputs, mask])
+    q, k, v = (ops.convert(tensor, kind) for tensor in inputs)
+    answer = ops.scaled_dot_product_attention(q, k, v, mask)
+    return ov.Model([ops.convert(answer, "f32")], [*inputs, mask])
 
 
 def names(kind: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def check(names: dict[str, Any]) -> None:
     compiled = names["compiled"]
     nodes = compiled.get_runtime_model().get_ordered_ops()
     ran = [node.get_rt_info()["layerType"].astype(str) for node in nodes]
-    assert "Reference" in ran, "nothing was taken"  # how OpenVINO names an extension's operation
+    assert "Reference" in ran, "no node of Maskwise"  # OpenVINO's name for extensions
     random = np.random.default_rng(51)
     inputs: list[Any] = [random.standard_normal(SHAPE).astype(np.float32) for _ in "qkv"]
     inputs.append(np.tril(np.ones((128, 128), bool)))

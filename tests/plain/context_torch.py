@@ -1,4 +1,4 @@
-"""README.md, docs/python.md and docs/pytorch.md on torch's tensors."""
+"""Defines names and checks for README.md, docs/python.md and docs/pytorch.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NEAR = {torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float16: 5e-3}
-torch_attention = scaled_dot_product_attention  # the original, before anything is installed
+torch_attention = scaled_dot_product_attention  # before a page replaces it
 
 
 def names(kind: str) -> dict[str, Any]:
@@ -32,20 +32,20 @@ def assert_near(answer: torch.Tensor, expected: torch.Tensor) -> None:
 
 def check(names: dict[str, Any]) -> None:
     q, k, v = (names[name] for name in "qkv")
-    keep = torch.ones(64, 64, dtype=torch.bool).tril()
-    expected = torch_attention(q.float(), k.float(), v.float(), attn_mask=keep)
+    mask = torch.ones(64, 64, dtype=torch.bool).tril()
+    expected = torch_attention(q.float(), k.float(), v.float(), attn_mask=mask)
     if "z" in names:
         assert_near(names["z"], expected)
-        assert torch.equal(names["y"], torch.where(keep, names["x"], 0))
+        assert torch.equal(names["y"], torch.where(mask, names["x"], 0))
     if "flash_attn_func" in names:
-        packed = (one.transpose(1, 2) for one in (q, k, v))
+        packed = (tensor.transpose(1, 2) for tensor in (q, k, v))
         answer = names["flash_attn_func"](*packed, causal=True)
         assert_near(answer.transpose(1, 2), expected)
-    check_every_caller(q.dtype)
+    check_replaced_function(q.dtype)
 
 
-def check_every_caller(dtype: torch.dtype) -> None:
-    """The pages have installed Maskwise, which must run this call: it is large enough."""
+def check_replaced_function(dtype: torch.dtype) -> None:
+    """Calls the function that the pages replaced, at a size that Maskwise runs."""
     q = torch.randn(1, 4, 512, 64).to(dtype)
     answer = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
     assert answer.dtype == dtype

@@ -1,4 +1,4 @@
-"""docs/pytorch.md on a folder that holds a model of transformers."""
+"""Defines names and checks for docs/pytorch.md with a small transformers model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 
-# Before transformers 5, BERT has its own attention.
+# Uses Llama, because BERT has a separate attention before transformers 5.
 def names(kind: str) -> dict[str, Any]:
     names = context_torch.names(kind)
     folder = Path("model").resolve()
@@ -36,5 +36,5 @@ def check(names: dict[str, Any]) -> None:
         answer = model(words, attention_mask=padding).last_hidden_state
         model.set_attn_implementation("eager")
         expected = model(words, attention_mask=padding).last_hidden_state
-    keep = padding.bool()
-    context_torch.assert_near(answer[keep], expected[keep])
+    is_token = padding.bool()
+    context_torch.assert_near(answer[is_token], expected[is_token])

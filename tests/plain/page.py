@@ -2,10 +2,10 @@
 
 usage: page.py CONTEXT TYPE PAGE...
 
-CONTEXT names a file in this folder, context_CONTEXT.py. It has the names that the blocks use but do
-not define (`names`), and the conditions that must hold afterwards (`check`). All blocks of a page
-are one program, exactly as written; `sh` blocks run in bash. A block is left out if this
-environment lacks something that it needs, or if it is in OTHERS.
+CONTEXT names a file in this folder, context_CONTEXT.py. `names` in this file defines the names that
+the blocks use but do not define; `check` tests the results. All python blocks of a page run as one
+program; `sh` blocks run in bash. A block is skipped if this environment lacks a package that the
+block needs, if it needs another context's framework, or if it contains a key of OTHERS.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# Blocks that no plain environment runs, by a text in them, each with the reason.
+# Text of blocks that no plain environment runs, with the reason.
 OTHERS = {
-    "scripts/": "of a clone, which CI runs",
+    "scripts/": "needs a clone; CI runs it",
 }
-# The modules of Maskwise's that want another package.
+# Maskwise's modules that need another package.
 WANTED = {
     "maskwise.torch": "torch",
     "maskwise.flash_attn": "torch",
@@ -33,25 +33,23 @@ WANTED = {
     "maskwise.onnxruntime": "onnxruntime",
     "maskwise.openvino": "openvino",
 }
-
-
-# README needs the package alone; these contexts extend the one that checks it.
+# For README, these contexts use the check of another context.
 BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 
 
 def blocks_of(page: str) -> list[tuple[int, str, str]]:
-    """For each block: its first line, language and text."""
+    """Returns the first line, language and text of each block."""
     text = (ROOT / page).read_text()
     blocks = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [(text[: one.start()].count("\n") + 2, one[1], one[2]) for one in blocks]
+    return [(text[: block.start()].count("\n") + 2, block[1], block[2]) for block in blocks]
 
 
-def is_left_out(block: str, context: str) -> bool:
+def is_skipped(block: str, context: str) -> bool:
     wanted = {WANTED[word] for word in re.findall(r"maskwise\.\w+", block) if word in WANTED}
-    lacking = [name for name in wanted if importlib.util.find_spec(name) is None]
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     is_other = any(word in block for word in OTHERS)
     # A context creates only the models of its framework.
-    return is_other or bool(lacking) or bool(wanted - {"torch", context})
+    return is_other or bool(missing) or bool(wanted - {"torch", context})
 
 
 def run_block(page: str, line: int, language: str, block: str, names: dict[str, Any]) -> None:
@@ -63,7 +61,7 @@ def run_block(page: str, line: int, language: str, block: str, names: dict[str, 
         if ran.returncode != 0:
             sys.exit(f"{where} failed:\n{ran.stdout}{ran.stderr}")
         return
-    # Blank lines before the block, so that a traceback has the page's line numbers.
+    # Adds blank lines before the block, so that a traceback has the page's line numbers.
     code = compile("\n" * (line - 1) + block, str(ROOT / page), "exec")
     try:
         exec(code, names)
@@ -77,7 +75,7 @@ def run_page(page: str, context: str, kind: str) -> int:
     names: dict[str, Any] = module.names(kind)
     count = 0
     for line, language, block in blocks_of(page):
-        if is_left_out(block, context):
+        if is_skipped(block, context):
             continue
         run_block(page, line, language, block, names)
         count += 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The environment of a user: the wheel and one framework, and the lines of the pages as written.
+"""Runs the pages' code blocks in a user's environment: the wheel and one framework.
 
 usage: scripts/plain [--short] [--wheels FOLDER] [ENVIRONMENT...]
 
-Creates each environment below build/plain from the pins in ENVIRONMENT.txt. Installs the wheel by
-README's `pip install` from FOLDER (default dist/, which scripts/wheels fills). page.py runs the
-pages, once for each type. --short: only the newest versions.
+Creates each environment below build/plain from the pins in ENVIRONMENT.txt. README's `pip install`
+installs the wheel from FOLDER (default: dist/, which scripts/wheels fills). page.py runs the pages
+once for each type. --short: only the newest versions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Environment:
     context: str
     pages: tuple[str, ...]
     types: tuple[str, ...] = ("f32", "bf16", "f16")
-    sees_torch: bool = False  # the packages of scripts/torch.txt, which are too large for a copy
+    sees_torch: bool = False  # uses the packages of scripts/torch.txt, which are too large to copy
 
     @property
     def is_newest(self) -> bool:
@@ -82,7 +82,7 @@ def must(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def make(environment: Environment, folder: Path) -> Path:
-    """Its Python. Without Maskwise, which README's first block installs."""
+    """Returns the environment's Python. README's first block installs Maskwise later."""
     must(sys.executable, "-m", "venv", folder)
     python = folder / "bin/python"
     install = ["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
@@ -96,8 +96,9 @@ def make(environment: Environment, folder: Path) -> Path:
 
 
 def save_model(path: Path, kind: str) -> None:
-    """model.onnx of docs/onnxruntime.md: attention. In bf16, for which there is no MatMul, a
-    Where.
+    """Writes model.onnx of docs/onnxruntime.md: attention, or a Where in bf16.
+
+    The model in bf16 has no attention, because ONNX Runtime has no bf16 MatMul.
     """
     element, shape = ONNX_TYPES[kind], [2, 4, 128, 32]
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "qkv"]
@@ -126,7 +127,7 @@ def save_model(path: Path, kind: str) -> None:
 
 
 def place(folder: Path, wheels: Path, kind: str) -> Path:
-    """A reader's folder: the wheels, a model and a program."""
+    """Fills a reader's folder with the wheels, a model and a program."""
     folder.mkdir()
     (folder / "dist").symlink_to(wheels.resolve())
     program = folder / "your-program"
@@ -143,9 +144,11 @@ def try_out(environment: Environment, wheels: Path) -> bool:
     python = make(environment, folder)
     passed = True
     for kind in environment.types:
-        stand = place(folder / kind, wheels, kind)
+        reader_folder = place(folder / kind, wheels, kind)
         page = HERE / "page.py"
-        ran = run(python, "-B", page, environment.context, kind, *environment.pages, cwd=stand)
+        ran = run(
+            python, "-B", page, environment.context, kind, *environment.pages, cwd=reader_folder
+        )
         print(ran.stdout, end="", flush=True)
         passed = passed and ran.returncode == 0
     if passed:
@@ -160,20 +163,20 @@ def main() -> int:
     parser.add_argument("environments", nargs="*", metavar="ENVIRONMENT")
     arguments = parser.parse_args()
     failed = []
-    known = {one.name for one in ENVIRONMENTS}
+    known = {environment.name for environment in ENVIRONMENTS}
     if unknown := set(arguments.environments) - known:
         parser.error(f"no environment {', '.join(unknown)}; there are {', '.join(known)}")
-    for one in ENVIRONMENTS:
-        if arguments.environments and one.name not in arguments.environments:
+    for environment in ENVIRONMENTS:
+        if arguments.environments and environment.name not in arguments.environments:
             continue
-        if arguments.short and not one.is_newest:
+        if arguments.short and not environment.is_newest:
             continue
         start = time.monotonic()
-        passed = try_out(one, arguments.wheels)
-        failed += [] if passed else [one.name]
+        passed = try_out(environment, arguments.wheels)
+        failed += [] if passed else [environment.name]
         verdict = "passed" if passed else "FAILED"
         seconds = time.monotonic() - start
-        print(f"scripts/plain: {one.name}: {verdict} ({seconds:.0f} s)", flush=True)
+        print(f"scripts/plain: {environment.name}: {verdict} ({seconds:.0f} s)", flush=True)
     return 1 if failed else 0
 
 

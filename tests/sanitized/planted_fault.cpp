@@ -1,5 +1,5 @@
-// A fault in a library that Python opens like those of integrations/. A sanitizer that does not
-// report it would not report theirs.
+// A library with a planted fault. If the sanitizer does not report this fault, it would not report
+// faults of integrations/ either.
 #include <memory>
 #include <thread>
 

@@ -1,4 +1,4 @@
-"""Lets tests import the programs under test, which are not a package."""
+"""Adds the folders of the programs under test to the import path."""
 
 import json
 import os
@@ -17,26 +17,26 @@ FOLDERS = (
     "tests/contract/overhead",
     "tests/contract/transcript",
 )
-for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last goes first
+for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last is searched first
     sys.path.insert(0, str(ROOT / folder))
 
 
 @pytest.fixture(scope="session")
 def ask_numpy() -> Callable[..., Any]:
-    """Runs code of the suites in a Python that has NumPy; the answer is the JSON that it prints."""
+    """Runs code with the suites' modules and NumPy. Returns the JSON that the code prints."""
 
     def ask(code: str, *arguments: str, folder: str = "") -> Any:  # noqa: ANN401
         python = ROOT / ".deps/python/bin/python"
         assert python.exists(), "scripts/setup --python installs NumPy"
         path = os.pathsep.join([str(ROOT / "benchmarks/suites"), folder])
-        done = subprocess.run(
+        process = subprocess.run(
             [str(python), "-B", "-c", code, *arguments],
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        assert process.returncode == 0, process.stderr
+        return json.loads(process.stdout)
 
     return ask

@@ -1,4 +1,4 @@
-"""The benchmark's cases fit their names, and its file keeps the measured values."""
+"""Tests the select suite of scripts/bench: its cases, targets and repeated measurements."""
 
 import os
 import sys
@@ -39,11 +39,11 @@ def row_of(
 
 
 def rows_of(*rows: results.Row) -> results.Rows:
-    every = [row_of("limit", 1.0), row_of("maskwise", 2.0), *rows]
-    return {row.impl: row for row in every}
+    base = [row_of("limit", 1.0), row_of("maskwise", 2.0)]
+    return {row.impl: row for row in [*base, *rows]}
 
 
-def test_a_miss_is_called_one_and_nothing_measured_is_no_pass() -> None:
+def test_a_target_holds_or_is_missed_or_was_not_measured() -> None:
     def line(*values: float) -> targets.Line:
         named = [(value, "a") for value in values]
         return targets.at_least("x", 0.9, targets.Measured(named, Counter()))
@@ -53,7 +53,7 @@ def test_a_miss_is_called_one_and_nothing_measured_is_no_pass() -> None:
     assert line().holds is None
 
 
-def test_above_the_limit_counts_when_it_is_so_twice_in_three() -> None:
+def test_two_of_three_measurements_above_the_limit_miss_the_target() -> None:
     def line(first: float, *again: float) -> targets.Line:
         above = row_of("maskwise", 1.0, share=first, again=again)
         return targets.limit_line([rows_of(above)])
@@ -61,7 +61,7 @@ def test_above_the_limit_counts_when_it_is_so_twice_in_three() -> None:
     assert line(1.09).holds is True
     assert line(1.3, 0.9, 1.05).holds is True
     assert line(1.3, 0.9, 1.2).holds is False
-    assert line(1.3).holds is False, "never measured again"
+    assert line(1.3).holds is False, "not measured again"
     assert "1.30, 0.90, 1.20" in line(1.3, 0.9, 1.2).measured
     assert targets.limit_line([]).holds is None
     both = [rows_of(row_of("numpy", 3.0)), rows_of()]
@@ -82,10 +82,10 @@ def notes(copy: float = 1.0, memory: int = 0) -> dict[str, Any]:
     }
 
 
-def end_of_a_run(
+def run_with_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noted: dict[str, Any], *arguments: str
 ) -> int:
-    """Runs scripts/bench with all measurements already present."""
+    """Runs scripts/bench with prepared measurements."""
     rows = list(rows_of(row_of("onednn", 900.0)).values())
     monkeypatch.setattr(bench, "RESULTS", tmp_path)
     monkeypatch.setattr(bench, "run_suite", lambda *_: rows)
@@ -95,36 +95,36 @@ def end_of_a_run(
     return status
 
 
-def test_a_missed_target_ends_the_run_with_one_and_a_line(
+def test_a_missed_target_makes_status_1_and_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert end_of_a_run(monkeypatch, tmp_path, notes()) == 0
+    assert run_with_rows(monkeypatch, tmp_path, notes()) == 0
     assert capsys.readouterr().err == ""
     planted = notes(copy=1.2, memory=9 << 20)
-    assert end_of_a_run(monkeypatch, tmp_path, planted) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0] for line in told] == ["missed", "missed"]
-    assert "peak memory" in told[0] and "9 MiB" in told[0]
-    assert end_of_a_run(monkeypatch, tmp_path, planted, "--no-targets") == 0
+    assert run_with_rows(monkeypatch, tmp_path, planted) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["missed", "missed"]
+    assert "peak memory" in lines[0] and "9 MiB" in lines[0]
+    assert run_with_rows(monkeypatch, tmp_path, planted, "--no-targets") == 0
     assert {path.name for path in tmp_path.iterdir()} >= {"results.json", "machine.json"}
 
 
-def test_what_is_above_the_limit_is_measured_twice_more() -> None:
-    asked: list[set[str]] = []
+def test_cases_above_the_limit_are_measured_twice_more() -> None:
+    requested: list[set[str]] = []
 
     def run(case: cases.Case, effort: object, only: set[str]) -> list[results.Row]:
-        asked.append(only)
+        requested.append(only)
         return [row_of(impl, 1.0, share=1.0) for impl in only]
 
-    every = cases.shape_table()[:2]
+    two_cases = cases.shape_table()[:2]
     above = [row_of("maskwise", 1.0, share=1.2), row_of("numpy", 1.0, share=1.3)]
     measuring: Any = SimpleNamespace(run=run)
-    bench.repeat_above_limit(measuring, every, above, bench.effort_for("select", full=False))
-    assert asked == [{"maskwise", "numpy"}] * 2, "the other case is not"
+    bench.repeat_above_limit(measuring, two_cases, above, bench.effort_for("select", full=False))
+    assert requested == [{"maskwise", "numpy"}] * 2, "only the case above the limit"
     assert [row.again for row in above] == [[1.0, 1.0]] * 2
 
 
-def test_a_process_that_spins_rests_between_its_answers(tmp_path: Path) -> None:
+def test_a_resting_worker_is_stopped_between_requests(tmp_path: Path) -> None:
     (worker.ROOT / "build/bench").mkdir(parents=True, exist_ok=True)
     code = "import sys\nfor line in sys.stdin: print('{}', flush=True)"
     spinning = worker.Worker("test", [sys.executable, "-c", code], {}, rests=True)

@@ -1,4 +1,4 @@
-"""The attention suite compares every result and accounts for its noise."""
+"""Tests the attention suite: its verdicts, repeated measurements and checks of results."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ BELOW = [0.96, 0.97, 0.97, 0.98, 0.98, 0.99]
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The suite without NumPy."""
+    """The suite with mocks of ml_dtypes and numpy."""
     for name in ("ml_dtypes", "numpy"):
         monkeypatch.setitem(sys.modules, name, MagicMock())
     import attention
@@ -33,22 +33,22 @@ def measured(ratios: list[float], case: str = "any") -> Measured:
 @pytest.mark.parametrize(
     ("ratios", "verdict"),
     [
-        ([0.97] * 6, "MISSED"),  # always 3 % slower: no noise excuses that
+        ([0.97] * 6, "MISSED"),  # all pairs are 3 % slower
         (BELOW, "MISSED"),
         ([*BELOW[:5], 1.01], "holds"),
-        ([*BELOW, 0.98, 0.99, 1.01], "MISSED"),  # one good pair of nine
+        ([*BELOW, 0.98, 0.99, 1.01], "MISSED"),  # one pair of nine is faster
         ([0.9, 0.9], "MISSED"),
         ([3.0, 3.0], "holds"),
     ],
 )
-def test_never_slower_means_1_within_the_noise_of_the_run(
+def test_a_ratio_below_1_misses_unless_the_noise_explains_it(
     suite: ModuleType, ratios: list[float], verdict: str
 ) -> None:
     assert suite.report.verdict(measured(ratios)) == verdict
 
 
 class Pairs:
-    """Clients by which oneDNN takes 1 ms; Maskwise's time is the next of the list."""
+    """A suite whose clients return times: 1 for oneDNN, the next of `times` for Maskwise."""
 
     def __init__(self, suite: ModuleType, times: list[float]) -> None:
         self.suite = suite.Suite.__new__(suite.Suite)
@@ -62,21 +62,21 @@ class Pairs:
         self.suite.clients = {"onednn": steady, "maskwise": changing}
 
 
-def test_what_is_slower_is_measured_again_until_it_is_not(suite: ModuleType) -> None:
+def test_a_slower_case_is_measured_again_until_it_is_not_slower(suite: ModuleType) -> None:
     pairs, result = Pairs(suite, [2.0, 1.25, 1.0, 9.0]), measured([0.5] * 6)
     pairs.suite.measure_again(MagicMock(), result)
     assert result.again == [0.5, 0.8, 1.0]
     assert pairs.loads[:4] == ["maskwise", "onednn", "onednn", "maskwise"]
 
 
-def test_what_is_always_slower_is_missed(suite: ModuleType) -> None:
+def test_a_case_that_is_always_slower_is_missed(suite: ModuleType) -> None:
     pairs, result = Pairs(suite, [1.25] * 9), measured([0.5] * 6)
     pairs.suite.measure_again(MagicMock(), result)
     assert result.again == [0.8] * suite.PAIRS
     assert suite.report.verdict(result) == "MISSED"
 
 
-def test_every_case_of_up_to_16_mi_elements_is_checked(
+def test_only_cases_of_up_to_16_mi_elements_are_checked(
     suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = MagicMock()
@@ -96,7 +96,7 @@ def test_every_case_of_up_to_16_mi_elements_is_checked(
 def failing(suite: ModuleType, result: list[Measured], *options: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "run_lane", lambda *_: result)
-        patch.setattr(suite, "keep_tables", MagicMock())
+        patch.setattr(suite, "save_tables", MagicMock())
         patch.setattr(suite, "machine_facts", dict)
         base = ["attention", "--build=b", "--programs=p", "--lane=3.13"]
         patch.setattr(sys, "argv", [*base, *options])
@@ -104,16 +104,16 @@ def failing(suite: ModuleType, result: list[Measured], *options: str) -> int:
         return status
 
 
-def test_a_missed_target_and_a_wrong_answer_fail(
+def test_a_missed_target_and_a_wrong_result_fail(
     suite: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, slow = measured([2.0] * 6), measured([0.9] * 6, "slow")
     wrong = Measured("bad", "3.13", state="wrong: tensor 6: [0]")
     assert failing(suite, [good]) == 0
     assert failing(suite, [good, slow]) == 1
-    said = capsys.readouterr().out
-    assert "missed: slow on 3.13: 0.90 times" in said
-    assert "1 of 2 hold; 2 cases in all" in said
+    output = capsys.readouterr().out
+    assert "missed: slow on 3.13: 0.90 times" in output
+    assert "1 of 2 hold; 2 cases in all" in output
     assert failing(suite, [good, slow], "--no-targets") == 0
     assert failing(suite, [good, wrong], "--no-targets") == 1
     assert "bad on 3.13: wrong: tensor 6: [0]\n" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The driver suite measures a slower case again with fresh processes, and names the lost cases."""
+"""Tests the driver suite: repeated measurements, states of cases and the row of a batch."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ ASKED = {
 
 
 class Planted:
-    """A client whose processes take these times, one after the other."""
+    """A client. Its process number n takes times[n]; later processes take the last time."""
 
     process = None
 
@@ -42,13 +42,13 @@ def measured(times: list[float], maskwise: dict[str, Any] = ASKED) -> driver.Cas
     return case
 
 
-def test_a_slower_case_is_measured_with_fresh_processes_until_it_is_not() -> None:
+def test_a_slower_case_is_measured_in_fresh_processes_until_it_is_not_slower() -> None:
     case = measured([2.0, 1.0, 0.5, 0.1])
     assert case.pairs == [0.5, 1.0, 2.0]
     assert not case.is_slower()
 
 
-def test_a_case_that_stays_slower_is_told() -> None:
+def test_a_case_that_stays_slower_is_reported() -> None:
     case = measured([1.25])
     assert case.pairs == [0.8] * driver.PAIRS
     assert case.is_slower()
@@ -59,7 +59,7 @@ def test_a_case_without_a_claim_is_not_timed() -> None:
     assert (case.ratio, case.state) == (None, driver.LEFT)
 
 
-def test_a_case_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "MOST_TIMES", 1)
     suite = driver.Suite(Path(), "3.13", 0.2)
     for client in suite.clients.values():
@@ -70,7 +70,7 @@ def test_a_case_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(client.process is None for client in suite.clients.values())
 
 
-def test_a_case_that_only_fails_with_the_plugin_has_no_ratio() -> None:
+def test_a_case_that_fails_only_with_the_plugin_has_no_ratio() -> None:
     case = measured([1.0], {**PASSED, "state": "UNIMPLEMENTED"})
     assert (case.ratio, case.state) == (None, "maskwise unimplemented")
 
@@ -92,7 +92,9 @@ def test_the_row_of_a_batch_has_the_least_ratio_and_both_sums() -> None:
     ]
 
 
-def test_a_build_names_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_is_a_folder_or_the_source_of_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inputs = tmp_path / "source/tests/benchdnn/inputs/graph"
     inputs.mkdir(parents=True)
     (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}/source\n")

@@ -1,4 +1,4 @@
-"""The comparison of instruction sets reports cases that are slower than on a lesser set, twice."""
+"""The comparison of instruction sets reports a case if a higher set is slower twice."""
 
 from unittest.mock import MagicMock
 
@@ -13,7 +13,7 @@ CASE = Case("sweep", "a", SHAPE, SHAPE, SHAPE, SHAPE)
 
 
 def way(name: str, *seconds: float, state: str = "right") -> Worker:
-    """A client that answers one time for each comparison."""
+    """A client. Each comparison measures the next of `seconds`."""
     answers = iter(seconds)
     now = 0.0
 
@@ -30,8 +30,7 @@ def way(name: str, *seconds: float, state: str = "right") -> Worker:
 
 
 def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
-    """The limit always takes half a second."""
-    names = [each.impl for each in ways]
+    names = [worker.impl for worker in ways]
     limit = MagicMock(spec=Limit)
     limit.time_best.return_value = [0.5]
     with pytest.MonkeyPatch.context() as patch:
@@ -39,13 +38,13 @@ def compared(*ways: Worker, with_limit: bool = False) -> list[isa.Compared]:
         return isa.run([CASE], list(ways), isa.pairs_of(names, []), limit, with_limit)
 
 
-def test_what_is_slower_once_is_noise() -> None:
+def test_slower_once_is_noise() -> None:
     result = compared(way("wide", 2.0, 1.0), way("less", 1.0, 1.0))
     assert result[0].ratios == {"wide / less": 1.0}
     assert not isa.is_slower(result[0])
 
 
-def test_what_is_slower_twice_is_told() -> None:
+def test_slower_twice_is_reported() -> None:
     result = compared(way("wide", 2.0, 1.5), way("less", 1.0, 1.0))
     assert isa.is_slower(result[0])
     assert isa.summary(result) == [
@@ -53,13 +52,13 @@ def test_what_is_slower_twice_is_told() -> None:
     ]
 
 
-def test_the_limit_is_compared_where_it_is_asked_for() -> None:
+def test_the_limit_is_compared_on_request() -> None:
     result = compared(way("wide", 1.0), way("less", 2.0), with_limit=True)[0]
     assert result.fractions == {"wide": 0.5, "less": 0.25}
     assert (result.bytes, result.plan, result.cond) == (640, "nest=2x3", "2x3")
     assert not compared(way("wide", 1.0))[0].fractions
 
 
-def test_a_wrong_answer_ends_it() -> None:
+def test_a_wrong_result_ends_the_comparison() -> None:
     with pytest.raises(RuntimeError, match="sweep a: less is wrong"):
         compared(way("wide", 1.0), way("less", 1.0, state="wrong"))

@@ -1,5 +1,4 @@
-"""How the benchmark finds the limit, without a clock: a machine
-with made-up times answers instead of the processes."""
+"""The benchmark finds the limit on a simulated machine."""
 
 import random
 import statistics
@@ -12,8 +11,10 @@ WARM = 10e-3
 
 
 class Machine:
-    """Simulates two threads and a memory that is sometimes twice as slow for some tenths of a
-    second. A thread that slept is late for 8 ms. Counts like bench_limit (take_samples).
+    """Simulates ways to move memory. The first 14 ways have one thread, other ways two threads.
+
+    Memory is sometimes twice as slow, for up to a second. Calls with two threads are slower until
+    the threads were awake for 8 ms. take_samples takes samples like bench_limit.
     """
 
     def __init__(self, seed: int, call_seconds: float) -> None:
@@ -86,7 +87,7 @@ def make_limit(machine: Machine) -> ways.Limit:
 
 
 @pytest.mark.parametrize("call_seconds", [200e-6, 1.3e-3])
-def test_the_best_way_is_found_on_a_memory_of_two_speeds(call_seconds: float) -> None:
+def test_the_best_way_is_found_although_the_memory_has_two_speeds(call_seconds: float) -> None:
     missed = 0
     for seed in range(100):
         machine = Machine(seed, call_seconds)

@@ -1,10 +1,10 @@
-"""The masks suite names an answer that differs, and leaves a refused form out."""
+"""The masks suite names a form with a wrong result, and omits a refused form."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# A peer whose forms are right, wrong in one element, and refused.
+# A peer with three forms: right, wrong in one element, and refused.
 PLANTED = """
 import mask_problem
 import numpy as np
@@ -33,7 +33,7 @@ peer = masks.MaskPeer("planted")
 with tempfile.TemporaryDirectory() as folder:
     answers = peer.prepare(PROBLEMS[1], "f32", folder)
     faults = masks.faults(answers, "f32")
-shares = {one.name: float(one.kept.mean()) for one in PROBLEMS if one.name.endswith("tiles")}
+shares = {p.name: float(p.kept.mean()) for p in PROBLEMS if p.name.endswith("tiles")}
 print(json.dumps({"forms": peer.forms, "faults": faults, "shares": shares}))
 peer.close()
 """

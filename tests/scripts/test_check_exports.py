@@ -1,4 +1,4 @@
-"""Small libraries with one planted fault each: the export check names the fault."""
+"""Small libraries have one planted fault each, and the export check names the fault."""
 
 import subprocess
 from pathlib import Path
@@ -38,7 +38,7 @@ ELSEWHERE = "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a
     ],
     ids=["the exact list", "missing", "extra", "a helper", "undefined"],
 )
-def test_what_is_exported(tmp_path: Path, code: str, faults_found: list[str]) -> None:
+def test_exports(tmp_path: Path, code: str, faults_found: list[str]) -> None:
     assert faults(tmp_path, code) == faults_found
 
 
@@ -107,7 +107,7 @@ def test_an_api_as_declared_passes(tmp_path: Path) -> None:
     assert api_faults(tmp_path, BODY + OTHER_COMPILE) == []
 
 
-def test_an_api_that_shows_more(tmp_path: Path) -> None:
+def test_an_api_that_exports_more(tmp_path: Path) -> None:
     extra = "namespace maskwise { MASKWISE_API int more() { return 1; } }\nMASKWISE_API int x;\n"
     faults_found = api_faults(tmp_path, BODY + OTHER_COMPILE + extra)
     assert faults_found == ["exports more, which is not listed", "exports x, which is not listed"]
@@ -131,9 +131,9 @@ def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
             ["has an ov::Any compiled in"],
         ),
     ],
-    ids=["as it shall be", "a helper", "not OpenVINO's", "ov::Any"],
+    ids=["the exact list", "a helper", "not OpenVINO's", "ov::Any"],
 )
-def test_an_extension_for_every_release(more: str, faults_found: list[str], tmp_path: Path) -> None:
+def test_an_openvino_extension(more: str, faults_found: list[str], tmp_path: Path) -> None:
     (tmp_path / "o.cpp").write_text("int of_openvino() { return 1; }\n")
     other, library = tmp_path / "libopenvino.so.2641", tmp_path / "e.so"
     build = ["g++", "-shared", "-fPIC", "-fvisibility=hidden", "-o"]

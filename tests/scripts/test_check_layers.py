@@ -1,4 +1,4 @@
-"""A planted violation of each rule of scripts/layers.txt is found, and allowed includes pass."""
+"""The layer check finds planted violations of scripts/layers.txt, and passes allowed includes."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_a_folder_without_a_row_is_a_fault(tmp_path: Path) -> None:
     assert faults == ["src/gpu: not in scripts/layers.txt"]
 
 
-def test_finds_a_circle_of_files(tmp_path: Path) -> None:
+def test_finds_an_include_cycle(tmp_path: Path) -> None:
     tree(tmp_path, "src/plan/a.cpp", '#include "plan/a.hpp"\n#include "plan/b.hpp"\n')
     faults = tree(tmp_path, "src/plan/b.hpp", '#include "plan/a.hpp"\n')
     assert len(faults) == 1

@@ -1,4 +1,4 @@
-"""Functions and files above the limit are found in C++ and Python, and exceptions need reasons."""
+"""The size check finds functions and files above the limits. Exceptions need reasons."""
 
 import subprocess
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_an_exception_names_a_function_and_a_reason(tmp_path: Path) -> None:
         repository(tmp_path, listed)
 
 
-def test_an_exception_that_nothing_needs_is_a_fault(tmp_path: Path) -> None:
+def test_an_unneeded_exception_is_a_fault(tmp_path: Path) -> None:
     files = {
         "src/a.cpp": cpp_function(20),
         "scripts/size_exceptions.txt": "src/a.cpp grow it was long once\n",

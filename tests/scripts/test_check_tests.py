@@ -1,4 +1,4 @@
-"""A page and a test file with planted faults: the check of named tests finds each."""
+"""The check of tests named in documents finds planted faults of a page."""
 
 from pathlib import Path
 

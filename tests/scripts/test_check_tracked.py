@@ -1,4 +1,4 @@
-"""Tracked files with paths of one machine or hosts of registries are found, and no others."""
+"""The check finds machine paths and registry hosts in tracked files, and passes other text."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import check_tracked
 import pytest
 
-# Put together here, so that this file itself stays clean.
+# Each text is split, so that this file passes the check.
 BAD = [
     "/" + "root/x",
     'path = "/' + 'home/someone/x"',
@@ -29,16 +29,16 @@ def test_finds(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_lets_pass(tmp_path: Path, text: str) -> None:
+def test_passes(tmp_path: Path, text: str) -> None:
     assert faults(tmp_path, text) == []
 
 
-def test_finds_what_is_not_a_text(tmp_path: Path) -> None:
+def test_finds_a_binary_file(tmp_path: Path) -> None:
     (tmp_path / "core").write_bytes(b"\x7fELF\xff\xfe")
     assert check_tracked.faults_in(tmp_path / "core") == [f"{tmp_path / 'core'}: not a text"]
 
 
-def test_only_tracked_files_count(tmp_path: Path) -> None:
+def test_checks_only_tracked_files(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text(BAD[0])
     assert check_tracked.tracked_files(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The skeleton of a host in CONTRIBUTING.md compiles against the headers of src."""
+"""The skeleton of a host in CONTRIBUTING.md compiles with the headers of src."""
 
 import re
 import shutil
@@ -33,6 +33,6 @@ def test_the_skeleton_of_a_host_compiles(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_a_name_that_src_does_not_have_is_found(tmp_path: Path) -> None:
+def test_a_name_that_src_lacks_does_not_compile(tmp_path: Path) -> None:
     text = skeleton().replace("find_block", "find_no_block")
     assert "find_no_block" in compile_text(text, tmp_path).stderr

@@ -1,5 +1,4 @@
-"""A fault of the plugin on a random attention graph is excused only by the same fault of oneDNN
-alone."""
+"""The fuzzer excuses a fault of the plugin only if oneDNN alone has the same fault."""
 
 import sys
 from pathlib import Path
@@ -36,7 +35,7 @@ NEAR = result("PASSED", used=0.9)
         (NEAR, NEAR, True),
     ],
 )
-def test_only_the_same_tensor_wrong_alone_excuses(
+def test_only_the_same_fault_of_onednn_alone_excuses(
     plugin: fuzz.Result, alone: fuzz.Result, is_excused: bool
 ) -> None:
     assert (fuzz.fault_of(plugin, alone) == "") == is_excused

@@ -1,4 +1,4 @@
-"""Installing is all or nothing: stamps, leftovers of killed runs, and messages of failed ones."""
+"""An installation succeeds as a whole or changes nothing, and its messages name the fault."""
 
 import tempfile
 from pathlib import Path
@@ -16,7 +16,7 @@ def deps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pins(text: str = "a==1\n") -> Pins:
-    """Parses the text of a lane.txt, which is deleted afterwards."""
+    """Parses `text` as the contents of lane.txt."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lane.txt")
         path.write_text(text)
@@ -27,7 +27,7 @@ def build(tree: Path, used: Pins) -> None:
     (tree / "content").write_text(used.text)
 
 
-def broken(tree: Path, used: Pins) -> None:
+def fail_to_build(tree: Path, used: Pins) -> None:
     build(tree, used)
     raise Failure("the download failed")
 
@@ -39,12 +39,12 @@ def names(deps: Path) -> set[str]:
 def test_a_failure_leaves_the_old_tree(deps: Path) -> None:
     install_deps.install("lane", deps / "lane", pins(), build)
     with pytest.raises(Failure, match="lane: the download failed; nothing is left half done"):
-        install_deps.install("lane", deps / "lane", pins("a==2\n"), broken)
+        install_deps.install("lane", deps / "lane", pins("a==2\n"), fail_to_build)
     assert (deps / "lane/content").read_text() == "a==1\n"
     assert names(deps) == {"lane"}
 
 
-def test_what_a_killed_run_left_is_cleared(deps: Path) -> None:
+def test_the_rest_of_a_killed_run_is_removed(deps: Path) -> None:
     (deps / ".partial-killed/tree").mkdir(parents=True)
     install_deps.install("lane", deps / "lane", pins(), build)
     assert names(deps) == {"lane"}
@@ -53,12 +53,12 @@ def test_what_a_killed_run_left_is_cleared(deps: Path) -> None:
 MOVING = "suite unstable\nat-least libdnnl-dev 3.8\nbelow libdnnl-dev 3.15\nlibdnnl-dev\n"
 
 
-def test_a_lane_that_moves_may_be_missing(
+def test_an_unpinned_lane_may_be_missing(
     deps: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(install_deps, "build_lane", broken)
+    monkeypatch.setattr(install_deps, "build_lane", fail_to_build)
     install_deps.install_lane(pins(MOVING), wanted_by_name=False)
     last = capsys.readouterr().err.splitlines()[-1]
     assert "oneDNN lane lane: the download failed" in last
@@ -66,10 +66,10 @@ def test_a_lane_that_moves_may_be_missing(
     assert names(deps) == set()
 
 
-def test_only_a_lane_that_moves_may_be_missing_and_not_when_named(
+def test_a_pinned_lane_or_a_named_lane_must_not_be_missing(
     deps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install_deps, "build_lane", broken)
+    monkeypatch.setattr(install_deps, "build_lane", fail_to_build)
     with pytest.raises(Failure, match="the download failed"):
         install_deps.install_lane(pins(MOVING), wanted_by_name=True)
     with pytest.raises(Failure, match="the download failed"):
@@ -92,7 +92,7 @@ def test_a_version_that_is_too_old_is_named(
         install_deps.check_versions(fetched(tmp_path, *versions), pins(MOVING))
 
 
-def test_a_release_of_one_version_is_held_to_it(tmp_path: Path) -> None:
+def test_a_release_must_have_the_expected_version(tmp_path: Path) -> None:
     wanted = pins("expect libdnnl-dev 3.7.2\n")
     with pytest.raises(Failure, match=r"expected libdnnl-dev 3\.7\.2, the mirror has 3\.7\.3"):
         install_deps.check_versions(fetched(tmp_path, "3.7.3-1"), wanted)

@@ -1,4 +1,4 @@
-"""scripts/lane chooses a lane's settings by the files of the installation."""
+"""scripts/lane sets a program's environment by the files of an oneDNN installation."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def lane(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_opencl_is_named_where_it_is(tmp_path: Path) -> None:
+def test_opencl_is_set_if_it_is_installed(tmp_path: Path) -> None:
     prefix = fake_lane(tmp_path / "sycl", "libintelocl.so")
     out = lane(str(prefix), "--", "printenv", "OCL_ICD_FILENAMES")
     assert out.stdout == f"{prefix}/lib/libintelocl.so\n"
@@ -37,17 +37,17 @@ def test_opencl_is_named_where_it_is(tmp_path: Path) -> None:
     )
 
 
-def test_the_programs_status_is_kept(tmp_path: Path) -> None:
+def test_returns_the_status_of_the_program(tmp_path: Path) -> None:
     assert lane(str(fake_lane(tmp_path / "x")), "--", "sh", "-c", "exit 7").returncode == 7
 
 
-def test_own_installation_replaces_the_lanes(tmp_path: Path) -> None:
+def test_a_users_installation_replaces_the_lanes(tmp_path: Path) -> None:
     prefix = fake_lane(tmp_path / "own")
     assert lane("--list", MASKWISE_ONEDNN=str(prefix)).stdout == f"yours={prefix}\n"
     assert "oneDNN 3.9.1" in lane("--describe", MASKWISE_ONEDNN=str(prefix)).stdout
 
 
-def test_the_newest_version_is_first_and_what_moves_last(tmp_path: Path) -> None:
+def test_the_newest_version_is_first_and_unstable_last(tmp_path: Path) -> None:
     script = tmp_path / "scripts/lane"
     (tmp_path / "scripts/lanes").mkdir(parents=True)
     shutil.copy(ROOT / "scripts/lane", script)
@@ -61,7 +61,7 @@ def test_the_newest_version_is_first_and_what_moves_last(tmp_path: Path) -> None
     assert listed == ["3.13", "3.7", "3.2", "unstable"]
 
 
-def test_bad_use_is_one_line_and_status_2(tmp_path: Path) -> None:
+def test_wrong_usage_prints_one_line_and_returns_2(tmp_path: Path) -> None:
     for arguments in (
         (str(tmp_path), "--", "true"),
         (str(fake_lane(tmp_path / "x")), "--", "no-such-program"),

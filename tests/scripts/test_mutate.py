@@ -1,4 +1,4 @@
-"""The faults that scripts/mutate plants, and the runs that count as noticing one."""
+"""Tests scripts/mutate: its folders and tests, the planted faults and the report."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,14 @@ import mutate
 import pytest
 
 
-def test_every_folder_of_the_sources_is_drawn_from_and_has_tests() -> None:
+def test_faults_are_in_every_source_folder_and_each_has_tests() -> None:
     folders = {mutate.folder_of(fault.path) for fault in mutate.all_faults("")}
     assert folders == set(mutate.ASKED)
     assert {"src/attention", "integrations/onnxruntime", "integrations/openvino"} <= folders
 
 
-def test_what_is_asked_is_there() -> None:
-    names = {name for each in mutate.ASKED.values() for text in each for name in text.split()}
+def test_every_listed_test_exists() -> None:
+    names = {name for texts in mutate.ASKED.values() for text in texts for name in text.split()}
     unit_tests = (mutate.ROOT / "tests/unit/CMakeLists.txt").read_text()
     files = {path.stem for path in (mutate.ROOT / "python/tests").glob("test_*.py")}
     elsewhere = {"test_kernels", "test_bytes_touched", "test_lines_written"}
@@ -24,7 +24,7 @@ def test_what_is_asked_is_there() -> None:
         assert is_program or f"test_{name}" in files, name
 
 
-def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_noticed_share_decides(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = {f"src/exec/a.cpp:{n}: a -> b": "noticed by test_api" for n in range(9)}
     verdicts["src/schema/a.cpp:1: a -> b"] = "survived"
     verdicts["src/schema/a.cpp:2: a -> b"] = "does not compile"
@@ -37,7 +37,7 @@ def test_the_share_noticed_decides(capsys: pytest.CaptureFixture[str]) -> None:
     assert mutate.report({}) == 1
 
 
-def test_a_fault_is_planted_and_taken_back(
+def test_a_fault_is_planted_and_reverted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(mutate, "WORK", tmp_path)
@@ -63,7 +63,7 @@ def test_a_fault_is_planted_and_taken_back(
     assert "src/api/a.cpp:1: a < b;  ->  a >= b;" in capsys.readouterr().out
 
 
-def test_what_fails_without_a_fault_is_not_asked(
+def test_a_test_that_fails_without_a_fault_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(mutate, "KEPT", tmp_path / "verdicts.json")

@@ -1,4 +1,4 @@
-"""The plugin's names of oneDNN's numbers are those of oneDNN's headers."""
+"""The plugin's names for oneDNN's enumerators match oneDNN's headers."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def listed(array: str) -> dict[int, str]:
 
 def test_operators() -> None:
     expected = enumerators("dnnl_graph_types.h", "dnnl_graph_op_", "dnnl_graph_op_kind_t")
-    expected[5] = "batch_norm_training_backward"  # which files call so
+    expected[5] = "batch_norm_training_backward"  # the name in graph files
     names = {number: name.lower() for number, name in listed("operators").items()}
     assert names == {number: name.replace("_", "") for number, name in expected.items()}
 
@@ -50,7 +50,7 @@ def test_operators() -> None:
         ("fpmath_modes", "dnnl_common_types.h", "dnnl_fpmath_mode_"),
     ],
 )
-def test_words(array: str, header: str, prefix: str) -> None:
+def test_enumerations(array: str, header: str, prefix: str) -> None:
     names = enumerators(header, prefix, prefix + "t")
     assert listed(array) == {number: name.removeprefix("dnnl_") for number, name in names.items()}
 

@@ -1,4 +1,4 @@
-"""Stages that pass, fail, hang and print nothing: all run, and each result is printed."""
+"""scripts/nightly runs every stage, even after a failure, and prints each result."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ def program(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_it_goes_on_after_a_failing_stage(
+def test_runs_the_stages_after_a_failing_stage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stages = [
@@ -34,12 +34,12 @@ def test_it_goes_on_after_a_failing_stage(
     assert nightly.run_stages(stages[1:]) == 0
 
 
-def test_a_stage_that_prints_no_figures_has_failed(tmp_path: Path) -> None:
+def test_a_stage_that_prints_no_figures_fails(tmp_path: Path) -> None:
     stage = Stage("mute", program(tmp_path, "exit 0"), 1, "^x")
     assert nightly.run_stage(stage).verdict == "FAILED: no figures"
 
 
-def test_a_stage_out_of_time_ends_with_what_it_has_started(tmp_path: Path) -> None:
+def test_a_stage_out_of_time_ends_with_its_child_processes(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     child = program(tmp_path, f"while true; do touch {alive}; sleep 0.1; done")
     stage = Stage("slow", program(tmp_path, f"echo x; {child} & wait"), 0.02, "^(x)")
@@ -64,6 +64,6 @@ def test_a_stage_out_of_time_ends_with_what_it_has_started(tmp_path: Path) -> No
         ("clients", "torch: passed: 3.7.1, 2 partitions", "torch: passed: 3.7.1, 2 partitions"),
     ],
 )
-def test_what_the_stages_print_is_found(name: str, line: str, figures: str) -> None:
+def test_the_printed_figures_are_found(name: str, line: str, figures: str) -> None:
     stage = next(stage for stage in nightly.STAGES if stage.name == name)
     assert nightly.figures_of(f"words\n{line}\nmore\n", stage.figures) == figures

@@ -1,4 +1,4 @@
-"""Checksums, SBOM and the requirements that a wheel may have."""
+"""Tests the checksums and SBOM of a release, and the check of a wheel."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ def set_changes(folder: Path, monkeypatch: pytest.MonkeyPatch, first: str) -> No
     monkeypatch.setattr(release, "CHANGES", changes)
 
 
-def test_release_lists_what_is_in_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_lists_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "maskwise-1-cp311-cp311-any.whl").write_bytes(b"wheel")
     (tmp_path / "maskwise-1.tar.gz").write_bytes(b"sources")
-    (tmp_path / "notes").write_bytes(b"no part of it")
+    (tmp_path / "notes").write_bytes(b"not released")
     set_changes(tmp_path, monkeypatch, release.version())
     monkeypatch.setattr(sys, "argv", ["release.py", str(tmp_path)])
     release.main()
@@ -35,18 +33,18 @@ def test_release_lists_what_is_in_the_folder(
         "maskwise-1-cp311-cp311-any.whl": hashlib.sha256(b"wheel").hexdigest(),
         "maskwise-1.tar.gz": hashlib.sha256(b"sources").hexdigest(),
     }
-    said = json.loads((tmp_path / f"maskwise-{release.version()}.spdx.json").read_text())
-    assert said["spdxVersion"] == "SPDX-2.3"
-    assert {one["name"] for one in said["packages"]} == {
+    sbom = json.loads((tmp_path / f"maskwise-{release.version()}.spdx.json").read_text())
+    assert sbom["spdxVersion"] == "SPDX-2.3"
+    assert {package["name"] for package in sbom["packages"]} == {
         "maskwise",
         *(name for name, *_ in release.INSIDE),
     }
-    assert all(one["versionInfo"] for one in said["packages"])
-    checksums = {one["fileName"][2:]: one["checksums"][0]["checksumValue"] for one in said["files"]}
+    assert all(package["versionInfo"] for package in sbom["packages"])
+    checksums = {f["fileName"][2:]: f["checksums"][0]["checksumValue"] for f in sbom["files"]}
     assert checksums == sums
 
 
-def test_release_wants_the_version_in_the_changelog(
+def test_a_release_needs_its_version_in_the_changelog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_changes(tmp_path, monkeypatch, "9.8.6")
@@ -74,7 +72,7 @@ FINE: dict[str, Any] = {
         ({}, 3_100_000, "3100000 bytes"),
     ],
 )
-def test_a_wheel_is_judged(
+def test_the_check_of_a_wheel(
     changed: dict[str, Any],
     size: int,
     fault: str | None,

@@ -1,4 +1,4 @@
-"""The data of a Select case, compared with a walk over its elements."""
+"""Compares the data of Select cases with a walk over their elements."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def walked(case, folder):
     width = cases.WIDTH[case.dtype]
     read = lambda name, dtype: np.fromfile(Path(folder, name), dtype)
     cond, *sources = [read("cond", "u1"), *(read(name, f"u{width}") for name in ("src_0", "src_1"))]
-    places = [cases.expand(one, case.dst.dims) for one in (case.cond, case.src_0, case.src_1)]
+    places = [cases.expand(t, case.dst.dims) for t in (case.cond, case.src_0, case.src_1)]
     places.append(case.dst)
     answer = np.full(case.dst.span() * width, 0x5a, "u1").view(f"u{width}")
     lines = [set() for _ in places]
@@ -26,7 +26,7 @@ def walked(case, folder):
         for which, size in ((0, 1), (1 + side, width), (3, width)):
             lines[which].add(at[which] * size // 64)
     same = answer.tobytes() == read("expected", "u1").tobytes()
-    counts = [64 * len(found) for found in lines]
+    counts = [64 * len(numbers) for numbers in lines]
     return same, (sum(counts[:3]), counts[3])
 
 draw, faults = random.Random(1), []
@@ -46,28 +46,28 @@ masks = {mask: select_data.mask_of(mask, (4, 300, 200)) for mask in sys.argv[1:]
 again = select_data.mask_of("random", (4, 300, 200))
 print(json.dumps({
     "faults": faults, "is_same": bool((masks["random"] == again).all()),
-    "shares": {mask: float(kept.mean()) for mask, kept in masks.items()},
+    "shares": {mask: float(is_true.mean()) for mask, is_true in masks.items()},
     "changes": int(np.count_nonzero(np.diff(masks["runs"].ravel()))),
 }))
 """
 
 
 @pytest.fixture(scope="module")
-def said(ask_numpy: Callable[..., Any]) -> Any:  # noqa: ANN401
+def facts(ask_numpy: Callable[..., Any]) -> Any:  # noqa: ANN401
     return ask_numpy(ASK, *MASKS)
 
 
-def test_answers_and_cache_lines_are_those_of_a_walk(said: dict[str, Any]) -> None:
-    assert said["faults"] == []
+def test_results_and_cache_lines_match_a_walk(facts: dict[str, Any]) -> None:
+    assert facts["faults"] == []
 
 
-def test_masks_keep_what_their_names_say(said: dict[str, Any]) -> None:
-    shares = said["shares"]
-    assert said["is_same"], "drawn from the seed"
+def test_masks_match_their_names(facts: dict[str, Any]) -> None:
+    shares = facts["shares"]
+    assert facts["is_same"], "the same seed draws the same mask"
     assert shares["true"] == 1 and shares["one_row"] == 1 / 4
     assert 0.49 < shares["random"] < 0.51 and 0.09 < shares["random:0.1"] < 0.11
     assert 0.25 <= shares["padding"] <= 1
-    # 300 rows over 200 columns: the first hundred rows keep nothing.
+    # 300 rows, 200 columns: the first 100 rows have no true element.
     assert shares["causal"] == pytest.approx(200 * 201 / 2 / (300 * 200))
     assert shares["banded"] == pytest.approx(15 * 200 / (300 * 200), rel=0.02)
-    assert 240_000 / 1000 - 1 <= said["changes"] <= 240_000 / 500
+    assert 240_000 / 1000 - 1 <= facts["changes"] <= 240_000 / 500

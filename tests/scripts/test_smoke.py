@@ -1,4 +1,4 @@
-"""The smoke run of the benchmarks finds planted faults in rows, and stamps are correct."""
+"""The smoke run finds planted faults in rows. A stamp marks a commit with changed sources."""
 
 import subprocess
 from pathlib import Path
@@ -14,17 +14,17 @@ WANTED = {"limit", "maskwise", "numpy", "openvino"}
 
 def rows(**changes: object) -> list[results.Row]:
     case = cases.shape_table()[0]
-    every = [results.make_row(case, impl, "1", [2.0], 1) for impl in sorted(WANTED)]
-    results.complete(every, 640, [0.5])
-    for row in every:
+    all_rows = [results.make_row(case, impl, "1", [2.0], 1) for impl in sorted(WANTED)]
+    results.complete(all_rows, 640, [0.5])
+    for row in all_rows:
         for name, value in changes.items():
             impl, _, attribute = name.partition("_")
             if row.impl == impl:
                 setattr(row, attribute, value)
-    return every
+    return all_rows
 
 
-def test_figures_and_a_peer_that_refuses() -> None:
+def test_a_peer_may_refuse() -> None:
     assert smoke.faults_of(rows(), WANTED) == []
     assert smoke.faults_of(rows(openvino_seconds_median=None), WANTED) == []
 
@@ -40,16 +40,16 @@ def test_figures_and_a_peer_that_refuses() -> None:
         {"openvino_seconds_median": None, "openvino_version": "2: wrong answer"},
     ],
 )
-def test_what_is_no_figure(changes: dict[str, object]) -> None:
+def test_an_invalid_figure_is_a_fault(changes: dict[str, object]) -> None:
     assert len(smoke.faults_of(rows(**changes), WANTED)) == 1
 
 
-def test_a_program_that_is_missing() -> None:
+def test_a_missing_program_is_a_fault() -> None:
     assert smoke.faults_of([], WANTED) == ["no case was measured"]
     assert [fault[-8:] for fault in smoke.faults_of(rows()[1:], WANTED)] == ["no limit"]
 
 
-def test_a_commit_is_marked_where_sources_differ(
+def test_a_commit_with_changed_sources_is_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]

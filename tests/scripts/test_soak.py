@@ -1,4 +1,4 @@
-"""The soak finds steady growth, however slow, and ignores memory that only fluctuates."""
+"""The soak finds steady growth of memory and handles, and ignores fluctuation."""
 
 import io
 from collections.abc import Callable
@@ -25,13 +25,13 @@ def noisy(random: Random, start: float, a_second: float, noise: float) -> Callab
     return lambda s: start + a_second * s + random.uniform(-noise, noise)
 
 
-def test_memory_that_moves_is_no_leak() -> None:
+def test_fluctuating_memory_is_no_leak() -> None:
     for seed in range(20):
         assert watched(noisy(Random(seed), 15e6, 0, 4e6)) == []
     assert watched(lambda s: 15e6 + 3e6 * (s % 37)) == []
 
 
-def test_a_steady_leak_is_told_by_case_and_hour() -> None:
+def test_a_steady_leak_is_reported_by_case_and_hour() -> None:
     for bytes_a_second in (15e6, 20e3):
         assert watched(noisy(Random(1), 15e6, bytes_a_second, 0)) == [
             f"resident_bytes grow by {bytes_a_second / CASES_A_SECOND:,.2f} a case, "
@@ -39,7 +39,7 @@ def test_a_steady_leak_is_told_by_case_and_hour() -> None:
         ]
 
 
-def test_a_leak_below_the_noise_is_found_in_time() -> None:
+def test_a_leak_below_the_noise_is_found_with_more_samples() -> None:
     assert watched(noisy(Random(1), 15e6, 1000, 2e6), 100) == []
     assert len(watched(noisy(Random(1), 15e6, 1000, 2e6), 3600)) == 1
 
@@ -49,7 +49,7 @@ def test_a_handle_a_minute_is_found() -> None:
     assert watched(lambda _: 15e6, handles=lambda s: 3 + s % 2) == []
 
 
-def test_too_few_samples_are_no_pass() -> None:
+def test_too_few_samples_fail() -> None:
     assert watched(lambda _: 15e6, 10) == ["7 samples after the warm-up, 20 are needed"]
     assert soak.growth([]) != []
 

@@ -1,5 +1,6 @@
-"""The summary counts every case of a program and each reason to skip. It fails if a case failed,
-a lane was empty, a report is missing or nothing ran.
+"""The summary counts every case of a program and each reason to skip.
+
+It fails if a case failed, a lane is empty or a report is missing.
 """
 
 import json
@@ -60,12 +61,14 @@ def test_all_passed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("status", ["fail", "notrun", "disabled", "unknown"])
-def test_one_did_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str) -> None:
+def test_a_program_that_did_not_pass_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str
+) -> None:
     assert status_of(tmp_path, {**GOOD, "3.2/b": status}, partial=True) == 1
     assert f"failed: 3.2/b: ctest says {status}\n" in capsys.readouterr().out
 
 
-def test_an_empty_lane_fails_unless_selected_away(tmp_path: Path) -> None:
+def test_an_empty_lane_fails_unless_the_run_is_partial(tmp_path: Path) -> None:
     assert status_of(tmp_path, GOOD, [*LANES, "3.7"]) == 1
     assert status_of(tmp_path, GOOD, [*LANES, "3.7"], partial=True) == 0
 
@@ -80,7 +83,7 @@ def test_a_lane_of_skipped_cases_is_empty(
     assert status_of(tmp_path, cases, ["3.2"], inside=inside) == 1
 
 
-def test_a_program_that_is_not_there_is_not_skipped(tmp_path: Path) -> None:
+def test_a_missing_program_fails(tmp_path: Path) -> None:
     inside = '<skipped message="Unable to find executable"/>'
     assert status_of(tmp_path, {"3.2/a": "notrun"}, partial=True, inside=inside) == 1
 
@@ -112,13 +115,13 @@ def test_a_failed_case_is_named_once(
     path = tmp_path / "pytest.xml"
     path.write_text(PYTEST)
     assert status_of(tmp_path, {**GOOD, "3.2/a": ctest_says}, a=Program(path)) == 1
-    said = capsys.readouterr().out
-    assert "3.2: 1 passed, 1 failed, 1 skipped" in said
-    assert "failed: 3.2/a: t.two\n" in said
-    assert "1 skipped: could not import 'jax'\n" in said
+    output = capsys.readouterr().out
+    assert "3.2: 1 passed, 1 failed, 1 skipped" in output
+    assert "failed: 3.2/a: t.two\n" in output
+    assert "1 skipped: could not import 'jax'\n" in output
 
 
-def test_a_program_that_died_after_its_cases_fails(tmp_path: Path) -> None:
+def test_a_program_that_fails_after_its_cases_fails(tmp_path: Path) -> None:
     path = tmp_path / "gtest.xml"
     path.write_text(GTEST)
     assert status_of(tmp_path, {**GOOD, "3.2/a": "fail"}, a=Program(path)) == 1

@@ -1,4 +1,4 @@
-"""A listed difference states the plugin's result."""
+"""A rule of differences.txt must state the plugin's result, and excuses only that result."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import compare_transcripts
 import pytest
 
 
-def test_a_rule_that_accepts_any_answer_is_refused(tmp_path: Path) -> None:
+def test_a_rule_that_accepts_any_result_is_refused(tmp_path: Path) -> None:
     rules = tmp_path / "differences.txt"
     rules.write_text("3.2 | wrong/misaligned | execute | - | 0\n")
     assert len(compare_transcripts.read_rules(rules, {"minor": 2})) == 1
@@ -15,7 +15,7 @@ def test_a_rule_that_accepts_any_answer_is_refused(tmp_path: Path) -> None:
         compare_transcripts.read_rules(rules, {"minor": 2})
 
 
-def test_a_difference_that_no_rule_states_is_told() -> None:
+def test_a_difference_without_a_rule_is_reported() -> None:
     rule = compare_transcripts.Rule("3.2", "wrong/*", "execute", "-", "2", optional=False)
     key = ("wrong/null_element", "execute", 0)
     assert compare_transcripts.compare({}, {key: "2"}, [rule]) == []

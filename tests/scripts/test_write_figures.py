@@ -1,4 +1,4 @@
-"""Documents and results with planted faults: the check of figures finds each."""
+"""The check of figures finds planted faults in documents and results."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import take_figures
 import write_figures
-from table import keep
+from table import save_table
 from write_figures import EVERY, PICTURES, TABLES, Part, Result, sign, write
 
 CLASS = "avx512-some-model"
@@ -45,7 +45,7 @@ def put_pictures(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose documents have every table, from results of its first commit."""
+    """A repository whose documents have all tables, with results of its first commit."""
     monkeypatch.setattr(write_figures, "cpu_class", lambda: CLASS)
     monkeypatch.setattr(write_figures, "PARTS", {})
     git(tmp_path, "init", "--quiet")
@@ -62,7 +62,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_was_written_passes_and_is_written_the_same_again(root: Path) -> None:
+def test_written_documents_pass_and_stay_unchanged(root: Path) -> None:
     text = (root / "README.md").read_text()
     assert "one; `scripts/x`, commit" in text and "| c | 1 ms |" in text
     assert write(root, check=True) == 0
@@ -70,7 +70,9 @@ def test_what_was_written_passes_and_is_written_the_same_again(root: Path) -> No
     assert (root / "README.md").read_text() == text
 
 
-def test_a_part_of_the_rows_and_columns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_may_show_some_rows_and_columns(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(write_figures, "PARTS", {"masks": Part(("c",), ("a",))})
     assert write(root, check=False) == 0
     text = (root / "README.md").read_text()
@@ -80,7 +82,7 @@ def test_a_part_of_the_rows_and_columns(root: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("part", [Part(("d",)), Part((), ("d",))])
-def test_a_part_that_the_results_lack(
+def test_rows_or_columns_that_the_results_lack_are_a_fault(
     root: Path, part: Part, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(write_figures, "PARTS", {"masks": part})
@@ -116,7 +118,9 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / path).write_text(drawn)
     assert write(root, check=True) == 0
-    put_result(root, table_name, git(root, "rev-parse", "HEAD"), date="2026-03-04")  # other results
+    put_result(
+        root, table_name, git(root, "rev-parse", "HEAD"), date="2026-03-04"
+    )  # changed results
     assert write(root, check=True) == 1 and fault in capsys.readouterr().out
     (root / f"docs/figures/{CLASS}/{table_name}.json").unlink()
     assert write(root, check=True) == 1
@@ -133,7 +137,7 @@ def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "docs/python.md: no results for the table 'python': run scripts/bench python" in out
 
 
-def test_results_that_lack_something(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_incomplete_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = root / f"docs/figures/{CLASS}/run.json"
     entries = json.loads(path.read_text())
     path.write_text(json.dumps({**entries, "commit": ""}))
@@ -161,18 +165,18 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     assert write(root, check=False) == write(root, check=True) == 0
 
 
-def test_a_commit_that_is_not_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_commit(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_result(root, "run", "0123456789" * 4)
     write(root, check=False)
     assert write(root, check=True) == 1
     assert "commit 012345678 is not in the history" in capsys.readouterr().out
 
 
-def test_a_clone_without_history_says_so(
+def test_a_clone_without_history_passes_with_a_note(
     root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit_change(root, "src/plan/b")
-    clone = tmp_path_factory.mktemp("clone") / "of"
+    clone = tmp_path_factory.mktemp("clone") / "shallow"
     git(root, "clone", "--quiet", "--depth=1", f"file://{root}", str(clone))
     assert write(clone, check=True) == 0
     assert f"the age of {len(EVERY)} results is not known" in capsys.readouterr().out
@@ -189,7 +193,7 @@ def test_documents_show_every_class_and_readme_the_newest_results(root: Path) ->
     assert "\ntwo; `scripts/x`" in table and "\none; `scripts/x`" not in table
 
 
-def leave_behind(bench: Path, suite: str, commit: str = "c" * 40) -> None:
+def write_stamp(bench: Path, suite: str, commit: str = "c" * 40) -> None:
     bench.mkdir(exist_ok=True)
     facts = {"command": "scripts/bench", "date": "2026-01-02", "machine": "one", "class": CLASS}
     (bench / f"{suite}.stamp.json").write_text(json.dumps({**facts, "commit": commit}))
@@ -199,9 +203,9 @@ def taken(name: str, bench: Path, root: Path) -> Result:
     return write_figures.read_result(take_figures.take(name, bench, root))
 
 
-def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
+def test_the_table_of_run_has_the_shown_cases(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
-    leave_behind(bench, "run-perf")
+    write_stamp(bench, "run-perf")
     rows = [[*key, "PASSED", "2.0", "1.0", "2.0", "9"] for key in take_figures.SHOWN]
     rows[-1][3:6] = ["aborts", "-", "-"]
     table = {"library": "oneDNN 3, Maskwise in front", "head": [], "rows": rows}
@@ -214,23 +218,23 @@ def test_the_readme_has_its_cases_of_the_run(tmp_path: Path) -> None:
         take_figures.take("run", bench, tmp_path)
 
 
-def test_the_picture_by_the_share_of_tiles(tmp_path: Path) -> None:
+def test_the_figures_of_the_picture_by_tiles(tmp_path: Path) -> None:
     head = ["mask", "Maskwise, array", "SDPA", "FlexAttention"]
     rows = [["causal", "1", "2", "3"], ["5 % of the tiles", "4", "5", "6"]]
-    keep(tmp_path, "masks", "PyTorch 1", head, rows)
-    leave_behind(tmp_path, "masks")
+    save_table(tmp_path, "masks", "PyTorch 1", head, rows)
+    write_stamp(tmp_path, "masks")
     result = taken("kept", tmp_path, tmp_path)
     assert result.head == ["kept %", "Maskwise", "SDPA", "FlexAttention"]
     assert result.rows == [["5", "4", "5", "6"]]
-    keep(tmp_path, "masks", "PyTorch 1", head, rows[:1])
-    leave_behind(tmp_path, "masks")
+    save_table(tmp_path, "masks", "PyTorch 1", head, rows[:1])
+    write_stamp(tmp_path, "masks")
     with pytest.raises(write_figures.Fault, match="no row"):
         take_figures.take("kept", tmp_path, tmp_path)
 
 
-def test_uncommitted_changes_and_nothing_measured_are_refused(tmp_path: Path) -> None:
+def test_uncommitted_changes_and_missing_results_are_refused(tmp_path: Path) -> None:
     with pytest.raises(write_figures.Fault, match="not measured"):
         take_figures.take("python", tmp_path, tmp_path)
-    leave_behind(tmp_path, "python", commit="c" * 40 + "+")
+    write_stamp(tmp_path, "python", commit="c" * 40 + "+")
     with pytest.raises(write_figures.Fault, match="uncommitted changes"):
         take_figures.take("python", tmp_path, tmp_path)

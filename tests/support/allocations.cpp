@@ -64,7 +64,7 @@ void operator delete(void* address, std::size_t) noexcept {
     release(address);
 }
 
-// Defined as in libstdc++, because a sanitizer would replace that one.
+// Array forms are defined here, because a sanitizer would replace libstdc++'s.
 void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }

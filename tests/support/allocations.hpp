@@ -3,18 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 
-// operator new of programs whose sources include allocations.cpp.
+// Counts allocations and makes allocations fail, in programs that compile allocations.cpp.
 namespace maskwise::test {
 
-// The number of calls so far.
+// The number of allocations so far.
 std::int64_t allocations();
 
-// From now on, allocations of `bytes` bytes fail; 0: none fails.
+// From now on, allocations of exactly `bytes` bytes fail; 0: none.
 void fail_allocations_of(std::size_t bytes);
 
-// Makes one allocation fail: the next is number 0. With `onwards`, all later ones fail, too.
+// Makes one later allocation fail; number 0 is the next allocation. With `onwards`, all later
+// allocations fail, too.
 void fail_allocation(std::int64_t number, bool onwards);
-// Ends the failures. Returns whether an allocation failed.
+// Ends the failures of fail_allocation. Returns whether an allocation failed.
 bool stop_failing();
 
 // The number of blocks not freed yet.

@@ -28,18 +28,18 @@ grid grid_of(const attention_tensor& tensor) {
     return {tensor.elements.extents, tensor.values};
 }
 
-// For grouped queries, heads that share one head of b get a separate dimension.
+// For grouped queries, the heads of `a` that share a head of `b` get a separate dimension.
 grid multiply_heads(const attention_case& problem, grid a, grid b, bool transposes_b,
                     double negligible = -1) {
     if (!problem.desc.grouped_queries)
         return multiply_matrices(a, b, false, transposes_b, negligible).value();
-    const std::int64_t all = a.extents.end()[-3], heads = b.extents.end()[-3];
-    a.extents.end()[-3] = all / heads;
+    const std::int64_t all_heads = a.extents.end()[-3], heads = b.extents.end()[-3];
+    a.extents.end()[-3] = all_heads / heads;
     a.extents.insert(a.extents.end() - 3, heads);
     b.extents.insert(b.extents.end() - 2, 1);
     grid product = multiply_matrices(a, b, false, transposes_b, negligible).value();
     product.extents.erase(product.extents.end() - 3);
-    product.extents.end()[-3] = all;
+    product.extents.end()[-3] = all_heads;
     return product;
 }
 
@@ -50,16 +50,16 @@ extent_list extents_of_scores(const attention_case& problem) {
     return extents;
 }
 
-void keep_by_rules(const attention_case& problem, const extent_list& extents, grid& kept) {
+void mask_by_rules(const attention_case& problem, const extent_list& extents, grid& unmasked) {
     const rule_shape shape = problem.shape();
     const std::int64_t places = shape.rows * shape.keys;
     const std::int64_t each = shape.sequences == 0 ? 0 : count_of(extents) / shape.sequences;
     for (std::int64_t i = 0; i < count_of(extents); ++i)
         if (!keeps(*problem.rules, shape, i / each, i % places / shape.keys, i % shape.keys))
-            kept.values[static_cast<std::size_t>(i)] = 0;
+            unmasked.values[static_cast<std::size_t>(i)] = 0;
 }
 
-// What slopes add to each score.
+// The bias that slopes add to each score.
 grid biases_of_slopes(const attention_case& problem, grid biases) {
     const rule_shape shape = problem.shape();
     const auto& slopes = problem.rules->slopes;
@@ -79,18 +79,18 @@ grid biases_of_slopes(const attention_case& problem, grid biases) {
     return biases;
 }
 
-// For each score: not 0 if the rules and cond keep it.
-grid kept_places(const attention_case& problem, bool by_cond = true) {
+// Not 0 for each score that neither the rules nor cond mask.
+grid unmasked_scores(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
-    grid kept{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
-    if (problem.rules) keep_by_rules(problem, extents, kept);
-    if (!problem.cond.exists() || !by_cond) return kept;
-    return combine(kept, grid_of(problem.cond), [&](double is_kept, double cond) {
-        return (cond != 0) != problem.desc.cond_masks ? is_kept : 0.0;
+    grid unmasked{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
+    if (problem.rules) mask_by_rules(problem, extents, unmasked);
+    if (!problem.cond.exists() || !by_cond) return unmasked;
+    return combine(unmasked, grid_of(problem.cond), [&](double is_unmasked, double cond) {
+        return (cond != 0) != problem.desc.cond_masks ? is_unmasked : 0.0;
     });
 }
 
-// The masked scores, and the sizes of the terms of those with a weight.
+// The masked scores. `sizes`: the sum of the absolute terms of each score that has a weight.
 struct attention_scores {
     grid values, sizes;
 };
@@ -99,7 +99,7 @@ attention_scores scores_of(const attention_case& problem) {
     const attention_desc& desc = problem.desc;
     const auto depth = static_cast<double>(problem.key.elements.extents.back());
     const double scale = depth == 0 ? 1 : desc.scale ? *desc.scale : 1 / std::sqrt(depth);
-    const grid nothing = combine(kept_places(problem), {{}, {0}}, std::multiplies<>());
+    const grid nothing = combine(unmasked_scores(problem), {{}, {0}}, std::multiplies<>());
     const auto whole = [&](const grid& part) {
         return combine(part, nothing, [](double value, double) { return value; });
     };
@@ -111,7 +111,7 @@ attention_scores scores_of(const attention_case& problem) {
     };
     attention_scores scores{product([](double value) { return value; }),
                             product([](double value) { return std::abs(value); })};
-    const grid kept = kept_places(problem);
+    const grid unmasked = unmasked_scores(problem);
     const bool has_slopes = problem.rules && !problem.rules->slopes.empty();
     const grid biases = problem.bias.exists() ? whole(grid_of(problem.bias))
                         : has_slopes          ? biases_of_slopes(problem, nothing)
@@ -120,9 +120,10 @@ attention_scores scores_of(const attention_case& problem) {
         double &score = scores.values.values[i], &size = scores.sizes.values[i];
         const double bias = biases.values[i];
         const bool masks_by_bias = bias <= -1e30;
-        size = kept.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
-        // In f32, because a large fill absorbs its bias, and the lowest number absorbs its score.
-        if (kept.values[i] == 0) {
+        size = unmasked.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
+        // Sums are f32, because a large fill absorbs the bias, and the lowest bias absorbs the
+        // score.
+        if (unmasked.values[i] == 0) {
             score =
                 desc.fill + (desc.bias_on_fill && !has_slopes ? static_cast<float>(bias) : 0.0F);
             continue;
@@ -134,7 +135,7 @@ attention_scores scores_of(const attention_case& problem) {
     return scores;
 }
 
-// One sink for each row of all heads.
+// The sink of each row of each head.
 std::vector<double> sinks_of_rows(const attention_case& problem) {
     extent_list extents = problem.outer();
     extents.push_back(problem.query.elements.extents.end()[-2]);
@@ -144,22 +145,22 @@ std::vector<double> sinks_of_rows(const attention_case& problem) {
     return combine(nothing, sinks, std::plus<>()).values;
 }
 
-// The same with a sink after the weights.
+// SoftMax with the sink as one more score.
 double soft_max_with(double sink, double* weights, std::size_t keys, bool makes_zeros) {
-    std::vector<double> all(weights, weights + keys);
-    all.push_back(sink);
-    const double statistics = soft_max(all.data(), keys + 1, 1, makes_zeros);
-    std::copy_n(all.begin(), keys, weights);
+    std::vector<double> row(weights, weights + keys);
+    row.push_back(sink);
+    const double statistics = soft_max(row.data(), keys + 1, 1, makes_zeros);
+    std::copy_n(row.begin(), keys, weights);
     return statistics;
 }
 
-// The error of f32 sums in a row of scores of these sizes, and so of the logarithm of the sum of
-// weights.
+// The error of f32 sums in a row of scores with these sizes. The logarithm of the sum of weights
+// has the same error.
 double score_error(const attention_case& problem, std::span<const double> sizes) {
     double largest = 0;
     for (const double size : sizes) largest = std::max(largest, size);
     const auto depth = static_cast<double>(problem.key.elements.extents.back());
-    // Equal weights added one by one, as in a tile, are all rounded in the same direction.
+    // Equal weights, added one by one as in a tile, are all rounded in the same direction.
     const auto added = static_cast<double>(std::min<std::size_t>(sizes.size(), 100));
     return 1e-6 + 0x1p-24 * (added + (6 + depth / 8) * largest);
 }
@@ -172,7 +173,7 @@ tensor_desc attention_tensor::desc() const {
 }
 
 void attention_tensor::fill(const std::vector<double>& wanted) {
-    // A boolean may be any byte.
+    // true may be any byte but 0.
     const element written = type == data_type::boolean ? element::u8 : element_of(type);
     auto next = wanted.begin();
     for_each_element(elements, [&](std::byte* to) { store(to, written, *next++); });
@@ -237,8 +238,8 @@ wanted_attention expected(const attention_case& problem) {
     wanted.dst = multiply_heads(problem, scores, value, false, 0).values;
     for (double& each : value.values) each = std::abs(each);
     wanted.dst_error = multiply_heads(problem, scores, value, false, 0).values;
-    // Products of bf16 use weights rounded to bf16. If all keys have equal values, adding them one
-    // by one rounds in the same direction, too.
+    // Products of bf16 use weights rounded to bf16. If all keys have equal values, every addition
+    // rounds in the same direction.
     const double rounded = problem.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);
     const std::size_t columns = rows == 0 ? 1 : wanted.dst.size() / rows;
@@ -251,11 +252,11 @@ wanted_attention expected(const attention_case& problem) {
 }
 
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond) {
-    const grid places = kept_places(problem, by_cond);
-    std::vector<bool> kept(static_cast<std::size_t>(places.extents.back()), false);
+    const grid places = unmasked_scores(problem, by_cond);
+    std::vector<bool> unmasked(static_cast<std::size_t>(places.extents.back()), false);
     for (std::size_t i = 0; i < places.values.size(); ++i)
-        if (places.values[i] != 0) kept[i % kept.size()] = true;
-    return kept;
+        if (places.values[i] != 0) unmasked[i % unmasked.size()] = true;
+    return unmasked;
 }
 
 std::vector<std::byte> copy_memory(const attention_tensor& tensor) {
@@ -286,7 +287,7 @@ bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> 
 
 namespace {
 
-// Half a unit in the last place of the type.
+// Slightly more than half a unit in the last place of the type.
 double rounding(double wanted, data_type type) {
     if (type == data_type::bf16) return 0x1.01p-8 * std::abs(wanted) + 1e-38;
     if (type == data_type::f16) return 0x1.01p-11 * std::abs(wanted) + 0x1p-25;

@@ -13,7 +13,7 @@
 
 namespace maskwise::test {
 
-// The library's name of a type that attention and expressions compute with.
+// The oracle's type for a type that attention or expressions compute with; f32 for other types.
 constexpr element element_of(data_type type) {
     switch (type) {
     case data_type::boolean:
@@ -31,54 +31,56 @@ constexpr element element_of(data_type type) {
     }
 }
 
-// A tensor in memory between guards, and its elements as numbers, row-major.
+// A tensor in memory between guard pages. `values`: an input's elements as numbers, row-major.
 struct attention_tensor {
     data_type type = data_type::undef;
     view elements;
     guarded_buffer memory;
-    std::vector<double> values; // of an input
+    std::vector<double> values;
 
     bool exists() const { return type != data_type::undef; }
     tensor_desc desc() const;
-    // Sets the elements to these values, rounded to the type. `values` become the rounded values.
+    // Sets the elements to `wanted`, rounded to the type, and `values` to the rounded numbers.
     void fill(const std::vector<double>& wanted);
     std::vector<double> read() const;
 };
 
 struct attention_case {
-    attention_desc desc; // of the tensors
+    attention_desc desc; // describes the tensors below after describe()
     attention_tensor query, key, value, cond, bias, sinks, dst, statistics;
     std::optional<mask_rules> rules;
 
-    void describe(); // brings desc up to date
+    void describe(); // updates desc
     attention_operands operands() const;
-    extent_list outer() const; // before {rows, columns} of dst
+    extent_list outer() const; // dst's extents before {rows, columns}
     rule_shape shape() const;
 };
 
 struct wanted_attention {
     std::vector<double> dst, statistics;
-    // The error bound of f32 sums: a few units in the last place of the sum of absolute values.
+    // Bounds of the error before the result is rounded, from f32 sums and from weights in bf16.
     std::vector<double> dst_error, statistics_error;
 };
 
-// The definition, in double precision.
+// The result by the definition, in double precision.
 wanted_attention expected(const attention_case& problem);
-// Whether any row of any head keeps each key, by the rules, and optionally by cond.
+// For each key, whether the rules and, with `by_cond`, cond leave the key unmasked for any row of
+// any head.
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
-// any: permuted, backward and with gaps. repeated: also with strides of 0, for inputs. turned:
-// dense with the last two dimensions transposed.
+// dense: row-major. any: may be permuted, backward or with gaps. repeated: as any, and strides may
+// be 0; for inputs. turned: dense, but the last two dimensions are transposed.
 enum class layout { dense, any, repeated, turned };
 
 // Places a tensor in memory of random bits.
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
              const extent_list& extents, layout how);
 
-// Random shapes, masks, layouts and types; `is_small`: a few ten thousand products at most.
+// Draws random shapes, masks, layouts and types. `is_small`: at most 70 rows and keys, rarely 1200
+// keys.
 attention_case make_attention_case(generator& random, bool is_small = false);
 
-// Dense f32 of these shapes, normally distributed.
+// A case of dense f32 tensors of these shapes. Inputs are normally distributed.
 attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed);
 
@@ -95,14 +97,14 @@ bool is_untouched_around(const attention_tensor& tensor, std::vector<std::byte> 
 using input_memory = std::vector<std::vector<std::byte>>;
 input_memory copy_inputs(const attention_case& problem);
 
-// Compares dst and statistics with the expected values. Checks that memory between and around their
-// elements is unchanged.
+// The memory of dst and statistics, with the bytes between and around their elements.
 struct output_memory {
     std::vector<std::byte> dst, statistics;
     friend bool operator==(const output_memory&, const output_memory&) = default;
 };
 output_memory copy_outputs(const attention_case& problem);
-// Empty if all is right.
+// Compares dst and statistics with `wanted`, and checks that memory between and around their
+// elements is as in `before`. Returns a description of the fault, or "".
 std::string compare(const attention_case& problem, const wanted_attention& wanted,
                     output_memory before);
 

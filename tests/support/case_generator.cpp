@@ -25,8 +25,8 @@ void append_view(std::string& text, const char* name, const view& operand) {
 
 } // namespace
 
-// Consumes as many of a fuzzer's bytes as the range needs, so that one changed byte changes one
-// draw.
+// Consumes only as many of a fuzzer's bytes as the range needs, so that one changed byte changes
+// one draw.
 std::int64_t generator::draw(std::int64_t least, std::int64_t most) {
     if (bytes_.empty()) return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
     const std::uint64_t range =
@@ -79,7 +79,7 @@ void lay_out(generator& random, view& operand, std::int64_t width) {
     std::iota(order.rbegin(), order.rend(), std::size_t{0});
     if (one_in(random, 3)) std::shuffle(order.begin(), order.end(), random);
     const bool padded = one_in(random, 3);
-    // Fields of a structure may be apart by a fraction of an element.
+    // Fields of a structure may be a fraction of an element apart.
     const std::int64_t unit = one_in(random, 4) ? 1 : width;
     std::int64_t stride = width * (one_in(random, 12) ? draw(random, 2, 3) : 1);
     operand.strides_bytes.assign(rank, 0);
@@ -96,13 +96,13 @@ void lay_out(generator& random, view& operand, std::int64_t width) {
 view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width) {
     view operand;
     const auto rank = static_cast<std::int64_t>(dst.size());
-    const std::int64_t kept = one_in(random, 3) ? draw(random, 0, rank) : rank;
-    operand.extents.assign(dst.end() - kept, dst.end());
+    const std::int64_t rank_of_input = one_in(random, 3) ? draw(random, 0, rank) : rank;
+    operand.extents.assign(dst.end() - rank_of_input, dst.end());
     const int broadcast = static_cast<int>(draw(random, 0, 2)); // none, some, many dimensions
     for (std::int64_t& extent : operand.extents)
         if (broadcast > 0 && one_in(random, broadcast == 1 ? 4 : 2)) extent = 1;
     lay_out(random, operand, width);
-    // Inputs may repeat elements or overlap in any way.
+    // Elements of an input may repeat or overlap in any way.
     for (std::int64_t& stride : operand.strides_bytes)
         if (one_in(random, 25)) stride = one_in(random, 2) ? 0 : width * draw(random, -3, 9);
     return operand;

@@ -11,8 +11,8 @@
 
 namespace maskwise::test {
 
-// The source of a case's random decisions: a fuzzer's bytes until they are used up, then random
-// numbers of a seed.
+// The source of a case's random decisions: a fuzzer's bytes until the bytes are used up, then
+// random numbers from a seed.
 class generator {
 public:
     using result_type = std::uint64_t;
@@ -48,31 +48,30 @@ struct select_case {
     int in_place = -1; // 0 or 1: dst has that source's layout and buffer
 };
 
-// Ranks 0 to 6, sometimes up to 64. Every broadcast class. Inputs are permuted, padded, overlapping
-// and backward, dst permuted, backward and with gaps. Up to about `most_elements` elements of dst,
-// sometimes none.
+// Draws a Select of rank 0 to 6, sometimes up to 64, with any broadcast. Inputs may be permuted,
+// padded, overlapping and backward. dst may be permuted, backward and with gaps. dst has up to
+// about `most_elements` elements, sometimes none.
 select_case make_case(generator& random, std::int64_t most_elements);
 
-// Steps of drawing a case. draw_shape: as above. draw_input: each extent is dst's or 1, rarely
-// without dst's first dimensions; strides as above. lay_out: strides without overlap for the
-// extents.
+// Steps of make_case. draw_shape draws the rank and extents. draw_input draws an input: each extent
+// is dst's or 1, and dst's first dimensions may be missing. lay_out draws strides without overlap.
 std::vector<std::int64_t> draw_shape(generator& random, std::int64_t most_elements);
 view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::int64_t width_bytes);
 void lay_out(generator& random, view& operand, std::int64_t width_bytes);
 
-// Three or four dimensions of tens of elements. Operands have all dimensions, and each is dense in
-// its own order, so that no tile holds a whole loop of all operands.
+// Draws a Select of three or four dimensions of 10 to 150 elements. Every operand has all
+// dimensions and is dense in a random order, so that tiles rarely hold whole loops.
 select_case make_permuted_case(generator& random);
 
 // Random bits, so that NaN payloads and both zeros occur.
 void fill_random(generator& random, std::byte* data, std::size_t bytes);
-// A mask: random, runs, nearly constant, constant; true is any byte but 0.
+// Writes a mask that is random, in runs, nearly constant or constant. true is any byte but 0.
 void fill_mask(generator& random, std::byte* data, std::size_t bytes);
 
-// Memory of random bits for an operand, against one of its guards; sets operand.data.
+// Memory with random bits for an operand, next to one of its guard pages. Sets operand.data.
 guarded_buffer place(generator& random, view& operand, std::int64_t width_bytes);
 
-// All facts of a failing case.
+// Describes a failing case.
 std::string to_string(const select_case& c);
 
 } // namespace maskwise::test

@@ -14,13 +14,13 @@ std::size_t index(std::int64_t number) {
 
 void transpose(grid& matrices) {
     auto &rows = matrices.extents.end()[-2], &columns = matrices.extents.end()[-1];
-    std::vector<double> turned;
-    turned.reserve(matrices.values.size());
+    std::vector<double> transposed;
+    transposed.reserve(matrices.values.size());
     for (std::size_t first = 0; first < matrices.values.size(); first += index(rows * columns))
         for (std::int64_t c = 0; c < columns; ++c)
             for (std::int64_t r = 0; r < rows; ++r)
-                turned.push_back(matrices.values[first + index(r * columns + c)]);
-    matrices.values = std::move(turned);
+                transposed.push_back(matrices.values[first + index(r * columns + c)]);
+    matrices.values = std::move(transposed);
     std::swap(rows, columns);
 }
 
@@ -36,7 +36,7 @@ void multiply(const double* a, const double* b, double* c, std::size_t m, std::s
         }
 }
 
-// Strides in elements of the dimensions before the matrices.
+// Strides, in elements, of the dimensions before the matrices, for the broadcast shape `target`.
 extent_list batch_strides(const grid& numbers, const extent_list& target) {
     const extent_list strides = numbers.strides();
     return broadcast_strides({numbers.extents.begin(), numbers.extents.end() - 2},

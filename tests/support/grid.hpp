@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators of a graph in double precision: the common definition for the oracles of attention,
-// of the harness and of the fuzz targets. Shares nothing with src/ or oneDNN.
+// The operators of a graph in double precision. The oracles of attention, of the harness and of the
+// fuzz targets share this definition. The definition shares nothing with src/ or oneDNN.
 
 #include "support/oracle.hpp"
 
@@ -20,7 +20,7 @@ struct grid {
     extent_list strides() const { return dense_view(nullptr, extents, 1).strides_bytes; }
 };
 
-// Applies value(x, y) to the elements of both, which broadcast.
+// Applies value(x, y) to the elements of a and b, which must broadcast.
 template <typename Value>
 grid combine(const grid& a, const grid& b, const Value& value) {
     grid result{broadcast({a.extents, b.extents}).value(), {}};
@@ -46,12 +46,13 @@ void for_each_line(const grid& values, std::size_t axis, const Visit& visit) {
     });
 }
 
-// MatMul of ranks of two and more; nullopt if shapes do not match. If an element of `a` is at most
-// `negligible`, its product is ignored, even with NaN.
+// MatMul of ranks of two and more. nullopt if shapes do not match. If an element of `a` is at most
+// `negligible` in size, its products are ignored, even with NaN.
 std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b,
                                       double negligible = -1);
 
-// SoftMax along the axis, and the logarithms of its sums, with extent 1 along the axis.
+// SoftMax along the axis, and the logarithms of its sums. The logarithms have extent 1 along the
+// axis.
 std::pair<grid, grid> soft_max(grid x, std::size_t axis, bool inf_as_zero);
 
 // The index of each element along the axis.

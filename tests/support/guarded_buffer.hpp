@@ -5,9 +5,9 @@
 
 namespace maskwise::test {
 
-// Memory between two guard pages. The bytes begin right after the first guard, page aligned like a
-// client's allocation, or end right before the second. So reading or writing one byte too far ends
-// the test. The rest of the pages holds a pattern.
+// Memory between two guard pages. edge::front: the bytes begin right after the first guard, page
+// aligned like a client's allocation. edge::back: the bytes end right before the second guard. An
+// access to a guard ends the test. The rest of the pages holds a pattern.
 class guarded_buffer {
 public:
     enum class edge { front, back };

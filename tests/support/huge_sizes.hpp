@@ -13,7 +13,7 @@
 
 namespace maskwise::test {
 
-using wide = long double; // sums of products of extents stay comparable
+using wide = long double; // does not overflow in sums and products of extents
 using numbers = std::span<const std::int64_t>;
 
 constexpr std::int64_t power(int exponent) {
@@ -22,7 +22,7 @@ constexpr std::int64_t power(int exponent) {
 
 inline constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-// largest allocation of a test for an operand
+// bytes of the largest operand that a test allocates
 inline constexpr std::int64_t longest_memory = power(16);
 inline constexpr std::int64_t huge_extents[] = {
     power(16),     power(31) - 1, power(31), power(31) + 1, power(32), power(47), power(48),
@@ -44,7 +44,7 @@ public:
         if (one_in(12)) return 0;
         return any_of(one_in(4) ? numbers(huge_extents) : numbers(usual_extents));
     }
-    // Mostly 0 if the extent is huge. `unit` is the stride of adjacent elements.
+    // A random stride, mostly 0 if the extent is huge. `unit` is the stride of adjacent elements.
     std::int64_t stride(std::int64_t extent, std::int64_t unit) {
         if (extent > longest_memory || one_in(3)) return one_in(20) ? unit : 0;
         if (one_in(12)) return one_in(10) ? least : (one_in(2) ? 1 : -1) * any_of(huge_extents);
@@ -61,7 +61,7 @@ inline wide elements_of(numbers extents) {
     return count;
 }
 
-// Bytes that all elements reach before element {0,...,0} and from it on.
+// Bytes that the elements span before element {0,...,0}, and from this element on.
 struct reach {
     wide before = 0, after = 0;
     bool is_empty = false;
@@ -79,14 +79,16 @@ struct reach {
     }
 };
 
-// Exactly `bytes` bytes, so that AddressSanitizer detects overruns; nothing if there are too many.
+// Memory of exactly the needed bytes, so that AddressSanitizer detects overruns. make returns
+// nullopt for more than longest_memory bytes.
 class exact_memory {
 public:
     static std::optional<exact_memory> make(const reach& bytes) {
         if (bytes.is_empty) return exact_memory(0, 0);
-        const wide all = bytes.before + bytes.after;
-        if (all > static_cast<wide>(longest_memory)) return std::nullopt;
-        return exact_memory(static_cast<std::size_t>(bytes.before), static_cast<std::size_t>(all));
+        const wide total = bytes.before + bytes.after;
+        if (total > static_cast<wide>(longest_memory)) return std::nullopt;
+        return exact_memory(static_cast<std::size_t>(bytes.before),
+                            static_cast<std::size_t>(total));
     }
     std::byte* first() { return bytes_.data() + first_; }
 

@@ -19,7 +19,7 @@ std::vector<double> normal_numbers(generator& random, std::int64_t count, double
     return numbers;
 }
 
-// A few, one panel or tile more or less one, or several tiles.
+// Draws up to 8, up to 70, up to 200, or a multiple of 16 plus or minus 1.
 std::int64_t draw_count(generator& random) {
     switch (draw(random, 0, 3)) {
     case 0:
@@ -45,7 +45,8 @@ struct drawn_shapes {
     bool grouped = false;
 };
 
-// Near the size of a panel or a tile; sometimes enough keys that threads split them.
+// Draws extents near the size of a panel or a tile, sometimes enough keys that threads split the
+// keys.
 drawn_shapes draw_small_matrices(generator& random) {
     const auto around = [&] {
         return one_in(random, 2) ? draw(random, 1, 20) : draw(random, 1, 70);
@@ -73,12 +74,12 @@ drawn_shapes draw_shapes(generator& random, bool is_small) {
     return shapes;
 }
 
-// A matrix with some of the outer dimensions, each of which may be 1.
+// The extents of a matrix with some of the outer dimensions, each of which may be 1.
 extent_list with_matrix(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
                         std::int64_t columns) {
     if (!is_whole) {
-        const std::int64_t left_out = one_in(random, 4) ? draw(random, 0, std::ssize(outer)) : 0;
-        outer.erase(outer.begin(), outer.begin() + left_out);
+        const std::int64_t dropped = one_in(random, 4) ? draw(random, 0, std::ssize(outer)) : 0;
+        outer.erase(outer.begin(), outer.begin() + dropped);
         for (std::int64_t& extent : outer)
             if (one_in(random, 4)) extent = 1;
     }
@@ -96,8 +97,8 @@ extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64
     return with_matrix(random, outer, true, shapes.keys, columns);
 }
 
-// Kept where not 0: padding by columns, blocks, noise, all, none, or a triangle; sometimes some
-// fully masked rows.
+// Draws a mask, in which 0 masks. The mask is padding by columns, blocks, noise, a triangle, all
+// zeros or without zeros. Sometimes every fifth row is fully masked.
 std::vector<double> draw_mask(generator& random, const extent_list& extents) {
     const std::int64_t rows = extents.end()[-2], keys = extents.end()[-1];
     const std::int64_t kind = draw(random, 0, 5), length = draw(random, 0, keys);
@@ -132,8 +133,8 @@ double lowest_of(data_type type) {
                                     : std::numeric_limits<float>::lowest();
 }
 
-// A mask to add: some elements or rows are -infinity or the lowest number; the others are numbers
-// or 0.
+// Draws a bias. Some elements or rows may be -infinity, the lowest number or another low number.
+// Other elements are random numbers or 0.
 std::vector<double> draw_bias(generator& random, data_type type, const extent_list& extents) {
     std::vector<double> bias = normal_numbers(random, count_of(extents), one_in(random, 3) ? 0 : 2);
     if (one_in(random, 2)) return bias;
@@ -147,7 +148,7 @@ std::vector<double> draw_bias(generator& random, data_type type, const extent_li
     return bias;
 }
 
-extent_list side_shape(generator& random, const drawn_shapes& shapes) {
+extent_list mask_shape(generator& random, const drawn_shapes& shapes) {
     extent_list extents = with_matrix(random, shapes.outer, false, shapes.rows, shapes.keys);
     if (one_in(random, 4)) extents.end()[-2] = 1;
     if (one_in(random, 10)) extents.end()[-1] = 1;
@@ -158,7 +159,7 @@ layout draw_layout(generator& random) {
     return one_in(random, 3) ? layout::repeated : layout::dense;
 }
 
-// Some are steep enough that tiles far away have no weight.
+// Some slopes are so steep that distant tiles have no weight.
 void draw_slopes(generator& random, attention_case& problem) {
     const extent_list outer = problem.outer();
     const std::int64_t heads = outer.empty() ? 1 : outer.back();
@@ -170,14 +171,14 @@ void draw_slopes(generator& random, attention_case& problem) {
 
 void draw_masks(generator& random, const drawn_shapes& shapes, attention_case& problem) {
     if (one_in(random, 2)) {
-        lay_out(random, problem.cond, data_type::boolean, side_shape(random, shapes),
+        lay_out(random, problem.cond, data_type::boolean, mask_shape(random, shapes),
                 draw_layout(random));
         problem.cond.fill(draw_mask(random, problem.cond.elements.extents));
     }
     if (one_in(random, 4)) {
         constexpr std::array types{data_type::f32, data_type::bf16, data_type::f16};
         lay_out(random, problem.bias, types[static_cast<std::size_t>(draw(random, 0, 2))],
-                side_shape(random, shapes), draw_layout(random));
+                mask_shape(random, shapes), draw_layout(random));
         problem.bias.fill(draw_bias(random, problem.bias.type, problem.bias.elements.extents));
     }
     if (one_in(random, 3))
@@ -207,7 +208,8 @@ void draw_sinks(generator& random, const drawn_shapes& shapes, attention_case& p
     problem.sinks.fill(sinks);
 }
 
-// Rows of keys or values that no row of query keeps become NaN, because they must not matter.
+// Keys or values that are masked for every query row become NaN, because they must not affect
+// results.
 void spoil_masked(attention_tensor& tensor, const std::vector<bool>& kept) {
     const extent_list& extents = tensor.elements.extents;
     for (std::size_t d = 0; d < extents.size(); ++d)
@@ -230,7 +232,7 @@ bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }
 
-// This query's row becomes NaN; the others stay.
+// Sets one element to NaN. Only its row of the result may become NaN.
 void spoil_one_query(generator& random, attention_tensor& query) {
     std::vector<double> values = query.values;
     if (values.empty()) return;

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// Elements of the float types to numbers and back, by their fields. Shares nothing with src/.
+// The fields of a float type. Conversions share nothing with src/.
 struct number_format {
     int exponent_bits, fraction_bits; // after the sign
 };
@@ -14,7 +14,7 @@ inline constexpr number_format f32_format{8, 23}, bf16_format{8, 7}, f16_format{
 // The number that an element's bits represent.
 double decode(std::uint32_t bits, number_format format);
 
-// The bits of `value` rounded to nearest even. NaN becomes the quiet one without payload.
+// The bits of `value`, rounded to nearest even. NaN becomes a quiet NaN without payload.
 std::uint32_t encode(double value, number_format format);
 
 // decode(encode(value)).
@@ -23,10 +23,10 @@ double round_to(double value, number_format format);
 // The numeric types, with the values of oneDNN's C enumeration.
 enum class element { f16 = 1, bf16, f32, s32, s8, u8, f64, boolean, s64 = 16 };
 
-std::int64_t width_bytes(element type); // 0 for anything else
+std::int64_t width_bytes(element type); // 0 for other values
 
-// Converts an element's bits to a number and back: rounded to nearest even; integers saturate, and
-// NaN becomes 0. Any set bit makes a boolean 1.
+// Converts an element's bits to a number and back. Rounds to nearest even. Integers saturate, and
+// NaN becomes 0 in an integer. Any set bit makes a boolean 1.
 double decode(std::uint64_t bits, element type);
 std::uint64_t encode(double value, element type);
 double round_to(double value, element type);

@@ -20,8 +20,8 @@ int input_count(operation op);
 // Finds an operation by either name: "leaky_relu" or "LeakyReLU".
 std::optional<operation> find_operation(std::string_view name);
 
-// In-place SoftMax of `count` numbers with stride `step`. Returns the logarithm of the sum of
-// exponentials. If all numbers are -infinity, they become NaN or zeros.
+// SoftMax in place, of `count` numbers with stride `step`. Returns the logarithm of the sum of
+// exponentials. If all numbers are -infinity, the results are 0 with `inf_as_zero`, else NaN.
 double soft_max(double* first, std::size_t count, std::size_t step, bool inf_as_zero);
 
 } // namespace maskwise::test

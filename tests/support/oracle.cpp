@@ -82,8 +82,8 @@ std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes) 
 std::optional<extent_list> select_shape(const extent_list& cond, const extent_list& src_0,
                                         const extent_list& src_1, bool cond_expands) {
     const auto sources = broadcast({src_0, src_1});
-    const auto all = sources ? broadcast({cond, *sources}) : std::nullopt;
-    return cond_expands || all == sources ? all : std::nullopt;
+    const auto joined = sources ? broadcast({cond, *sources}) : std::nullopt;
+    return cond_expands || joined == sources ? joined : std::nullopt;
 }
 
 void select_reference(const view& cond, const view& src_0, const view& src_1, const view& dst,

@@ -18,12 +18,12 @@ struct view {
     std::vector<std::int64_t> strides_bytes;
 };
 
-// A row-major view. Inputs are not written.
+// A row-major view. `data` may be an input, which is not written.
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 
-// Bytes from element {0, ..., 0} to the element for an index of the result: shapes are aligned at
-// the last dimension, and extents of 1 are repeated.
+// Bytes from element {0, ..., 0} to the element at an index of the result. Shapes are aligned at
+// the last dimension, and extents of 1 repeat.
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index);
 
 // Advances the index, the last dimension first. Returns false after the last index. No extent is 0.
@@ -32,23 +32,23 @@ bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> ext
 // Bytes from the lowest element to element {0,...,0}; not 0 if strides are negative.
 std::int64_t bytes_below(const view& operand);
 
-// Bytes from the first to one past the last byte of the view; 0 if it is empty.
+// Bytes from the first to one past the last byte of the view; 0 if the view is empty.
 std::int64_t span_bytes(const view& operand, std::int64_t width_bytes);
 
 using extent_list = std::vector<std::int64_t>;
 
 std::int64_t count_of(std::span<const std::int64_t> extents); // elements
 
-// Strides of an operand along the dimensions of the broadcast shape: aligned right, 0 where
-// repeated.
+// Strides of an operand along the dimensions of the broadcast shape `target`: aligned right, and 0
+// where the operand repeats.
 extent_list broadcast_strides(const extent_list& extents, const extent_list& strides,
                               const extent_list& target);
 inline std::int64_t inner_stride(const extent_list& strides) {
     return strides.empty() ? 0 : strides.back();
 }
 
-// Calls row(offsets, extent) for each innermost row of the shape. Operand k steps by strides[k];
-// along the row, by the last of them. Without dimensions, there is one row of one element.
+// Calls row(offsets, extent) for each innermost row of the shape. strides[k] are operand k's
+// strides. Without dimensions, there is one row of one element.
 template <std::size_t N, typename Row>
 void walk_rows(const extent_list& extents, const std::array<extent_list, N>& strides, Row&& row) {
     if (count_of(extents) == 0) return;
@@ -73,12 +73,12 @@ void walk(const extent_list& extents, const std::array<extent_list, N>& strides,
     });
 }
 
-// The common broadcast shape. In each dimension, counted from the last, at most one extent may
-// differ from 1; else nullopt.
+// The common broadcast shape. Dimensions count from the last. nullopt if a dimension has two
+// different extents other than 1.
 std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes);
 
-// The shape of dst; nullopt if operands do not broadcast. `cond_expands`: cond may be larger than
-// the broadcast sources.
+// The shape of dst, or nullopt if operands do not broadcast. `cond_expands`: cond may be larger
+// than the broadcast sources.
 std::optional<extent_list> select_shape(const extent_list& cond, const extent_list& src_0,
                                         const extent_list& src_1, bool cond_expands);
 

@@ -10,9 +10,9 @@ namespace {
 
 using values = std::vector<std::int64_t>;
 
-std::int64_t value_of(const values& all, std::int64_t sequence, std::int64_t otherwise) {
-    if (all.empty()) return otherwise;
-    return all.size() == 1 ? all[0] : all[static_cast<std::size_t>(sequence)];
+std::int64_t value_of(const values& list, std::int64_t sequence, std::int64_t fallback) {
+    if (list.empty()) return fallback;
+    return list.size() == 1 ? list[0] : list[static_cast<std::size_t>(sequence)];
 }
 
 std::int64_t chunk(std::int64_t place, std::int64_t size) {
@@ -22,12 +22,12 @@ std::int64_t chunk(std::int64_t place, std::int64_t size) {
 
 values draw_values(generator& random, std::int64_t sequences, std::int64_t least,
                    std::int64_t most) {
-    values all(static_cast<std::size_t>(one_in(random, 2) ? 1 : sequences));
-    for (std::int64_t& value : all) value = draw(random, least, most);
-    return all;
+    values list(static_cast<std::size_t>(one_in(random, 2) ? 1 : sequences));
+    for (std::int64_t& value : list) value = draw(random, least, most);
+    return list;
 }
 
-// Consecutive runs, with gaps, sometimes without rows or keys.
+// Documents in order, some with gaps between them, some without rows or keys.
 std::vector<document> draw_documents(generator& random, const rule_shape& shape) {
     std::vector<document> documents;
     const std::int64_t longest = draw(random, 1, 1 + shape.rows);
@@ -42,15 +42,15 @@ std::vector<document> draw_documents(generator& random, const rule_shape& shape)
     return documents;
 }
 
-std::string text_of(const char* name, const values& all) {
+std::string text_of(const char* name, const values& list) {
     std::string text;
-    for (const std::int64_t value : all) text += ' ' + std::to_string(value);
+    for (const std::int64_t value : list) text += ' ' + std::to_string(value);
     return text.empty() ? text : std::string(name) + text + ", ";
 }
 
 } // namespace
 
-// The document of a row outside all documents has no keys.
+// nullopt if there are no documents. A row outside all documents gets an empty document.
 std::optional<document> document_of(const mask_rules& rules, std::int64_t sequence,
                                     std::int64_t row) {
     if (rules.documents.empty()) return std::nullopt;

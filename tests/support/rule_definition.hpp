@@ -10,24 +10,24 @@
 
 namespace maskwise::test {
 
-// The shape to which rules apply.
+// The numbers of sequences, rows and keys that rules apply to.
 struct rule_shape {
     std::int64_t sequences = 1, rows = 0, keys = 0;
 };
 
-// No mask, and a causal mask from the first row and from the last one.
+// No mask, a causal mask aligned at the first row, and a causal mask aligned at the last row.
 inline const std::array<std::optional<mask_rules>, 3> boundaries{
     std::nullopt, mask_rules{.causal = true}, mask_rules{.from_end = true, .causal = true}};
 
-// Whether the rules keep this place, by definition.
+// Whether the rules, by their definition, leave this score unmasked.
 bool keeps(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
            std::int64_t row, std::int64_t key);
 
-// The row's position, by definition.
+// The row's position, by the definition of the rules.
 std::int64_t position_of(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence,
                          std::int64_t row);
 
-// Random rules, with counts near those of the shape.
+// Random rules, with numbers up to about the numbers of rows and keys.
 mask_rules draw_rules(generator& random, const rule_shape& shape);
 
 std::string to_string(const mask_rules& rules);

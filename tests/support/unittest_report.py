@@ -1,4 +1,4 @@
-"""Python's unittest, with a report in JUnit's form for the summary of scripts/test."""
+"""Python's unittest, with a report in JUnit's format for the summary of scripts/test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class Result(unittest.TextTestResult):
-    """Counts the tests that were started; unittest only counts those that passed."""
+    """Notes the names of tests that were started; unittest notes only tests that did not pass."""
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
@@ -22,7 +22,10 @@ class Result(unittest.TextTestResult):
 
 
 def describe(result: Result) -> ElementTree.Element:
-    """If setUpClass fails, the test was never started. A test may fail in several subtests."""
+    """Returns a suite with one case per test, even if several subtests failed.
+
+    A failed setUpClass is a case, too, because its tests were not started.
+    """
     failed = {identity(test) for test, _ in [*result.failures, *result.errors]}
     failed |= {test.id() for test in result.unexpectedSuccesses}
     skipped = {identity(test): reason for test, reason in result.skipped}
@@ -37,12 +40,12 @@ def describe(result: Result) -> ElementTree.Element:
 
 
 def identity(test: unittest.TestCase) -> str:
-    """The test that a subtest belongs to."""
+    """The id of the test that a subtest belongs to, or of the test itself."""
     return str(getattr(test, "test_case", test).id())
 
 
 def folder() -> Path | None:
-    """The folder in which the summary looks for reports; None if the tests run without it."""
+    """The folder for reports that the summary reads. None if no summary is made."""
     name = os.environ.get("MASKWISE_TEST_REPORT")
     if not name:
         return None
@@ -51,12 +54,12 @@ def folder() -> Path | None:
 
 
 def main(argv: list[str] | None = None, verbosity: int = 1) -> None:
-    """unittest.main with a report."""
+    """Runs unittest.main and writes a report."""
     runner = unittest.TextTestRunner(resultclass=Result, verbosity=verbosity)
     program = unittest.main(argv=argv, testRunner=runner, exit=False)
-    result, place = program.result, folder()
+    result, report_folder = program.result, folder()
     assert isinstance(result, Result)
-    if place:
+    if report_folder:
         report = ElementTree.ElementTree(describe(result))
-        report.write(place / "unittest.xml", encoding="unicode")
+        report.write(report_folder / "unittest.xml", encoding="unicode")
     sys.exit(not result.wasSuccessful())

@@ -1,4 +1,4 @@
-// The tables of attention for one Highway target.
+// The tables of attention kernels for one Highway target.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_ATTENTION_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_ATTENTION_INL

@@ -10,10 +10,10 @@
 
 namespace maskwise {
 
-// The arithmetic of attention on a panel: a few queries, one per vector lane, so that keys, depth
-// and columns of values are loops. Panel data is f32 [..][panel], with panel =
-// attention_kernels::panel(). All lanes of it may be accessed, also those past the last query.
-// Client memory is accessed for exactly the described elements.
+// The arithmetic of attention on a panel of queries. Lanes of vectors are queries; keys, depth and
+// columns of values are loops. Panel data is f32 [..][panel], with panel =
+// attention_kernels::panel(). Kernels may access all lanes of panel data, even past the last query.
+// They access exactly the described elements of client memory.
 
 // A matrix in client memory, with any strides.
 struct strided_matrix {
@@ -23,8 +23,8 @@ struct strided_matrix {
 };
 
 // c[i][q] = c[i][q] * factor[q] + sum over k of a[i][k] * b[k][q]. Without factor, c is
-// overwritten, or with `accumulates` the sum starts at c. Scores: a = keys, b = queries. Results: a
-// = transposed values, b = weights.
+// overwritten; with `accumulates`, the sum is added to c. For scores, a holds keys and b queries.
+// For results, a holds transposed values and b weights.
 struct panel_product {
     const std::byte* a = nullptr; // any alignment
     std::int64_t row_bytes = 0, step_bytes = 0;
@@ -45,7 +45,7 @@ struct panel_state {
     float* values = nullptr;  // weighted sums: [columns][panel]; narrow panels: [panel][columns]
 };
 
-// The range of some numbers. If has_nan, the limits mean nothing.
+// The range of some numbers. If has_nan, `least` and `largest` are meaningless.
 struct number_range {
     float least = std::numeric_limits<float>::infinity();
     float largest = -std::numeric_limits<float>::infinity();
@@ -63,8 +63,9 @@ struct score_steps {
     std::size_t count = 0, before_tanh = 0;
     bool has_tanh = false;
 
-    // Turns a division by a power of two into an exact product. Tests bits instead of calling libm:
-    // a dependency on libm would load it before Intel's, which comes with oneDNN 3.2.
+    // Turns a division by a power of two into an exact product. Tests bits instead of calling libm,
+    // because a dependency on libm would load libm before Intel's libm, which comes with oneDNN
+    // 3.2.
     void append(score_factor factor) {
         const auto bits = std::bit_cast<std::uint32_t>(factor.number);
         const std::uint32_t exponent = bits >> 23 & 0xFF;
@@ -92,8 +93,8 @@ struct panel_scores {
     bool bias_on_fill = false;       // added after the mask
     const std::byte* cond = nullptr; // null: none
     std::int64_t cond_step = 0;
-    // [2][panel]: per query the first unmasked key of the tile, and their number. [4][panel] with a
-    // second span. null: all are unmasked.
+    // [2][panel]: per query, the first unmasked key, counted from first_key, and the number of
+    // unmasked keys. [4][panel]: a second span follows. null: all keys are unmasked.
     const std::int32_t* spans = nullptr;
     bool has_second_span = false;
     float fill = 0;
@@ -107,32 +108,34 @@ struct panel_gradients {
     const float* maxima = nullptr;
     const float* log_sums = nullptr;
     const float* deltas = nullptr; // dot(dst, gradient of dst) per query
-    bool of_bias = false;          // gradients after the soft cap, where the bias is added
+    bool of_bias = false;          // gradients of scores after the soft cap, for the bias
     bool of_fill = false;          // masked places have gradients, too
-    // [keys][panel] of bf16, if the tile is in_pairs: weights and gradients. `products` become the
-    // gradients in the layout of weights in pairs.
+    // Used only if the tile is in_pairs: weights and gradients as [keys][panel] of bf16. `products`
+    // then become the gradients as bf16 pairs, in the layout of weights.
     std::uint16_t* weight_rows = nullptr;
     std::uint16_t* gradient_rows = nullptr;
 };
 
 struct attention_kernels {
     std::int64_t (*panel)();
-    // Keys by queries, and values by weights.
+    // Multiply keys by queries, and values by weights.
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
-    // The same with bf16 pairs, summed in f32; null if the instruction set has no such kernel.
-    // AVX-512 needs has_bf16_products(), and gains where gains_by_bf16_products(). `a` comes from
-    // load_pairs, or the pairs of a row are contiguous.
+    // Do the same with bf16 pairs, summed in f32; null if the instruction set has no such kernel.
+    // On AVX-512, these kernels need has_bf16_products(), and are faster only if
+    // gains_by_bf16_products(). `a` comes from load_pairs, or the pairs of a row are contiguous.
     void (*multiply_key_pairs)(const panel_product& product);
     void (*multiply_value_pairs)(const panel_product& product);
-    // Turns scores into weights and updates the state. Writes to `factor` the rescaling of the
-    // values so far.
+    // Turns scores into weights and updates the state. Writes to `factor` the factors that rescale
+    // the values so far.
     void (*softmax_update)(const panel_scores& tile, const panel_state& state, float* factor);
-    // The three passes of softmax over all keys. apply_mask: applies factors, bias and mask, and
-    // updates the maximum. exponentiate: turns scores into exponentials and adds them to the sum.
-    // normalize: multiplies by a factor per query and rounds to `type`.
+    // The three passes of softmax over all keys. apply_mask applies factors, bias and mask, and
+    // updates the maximum. exponentiate turns scores into exponentials and adds them to the sum:
+    // key by key (only wide panels), or the tile's sum, which is more exact.
+    // normalize multiplies by a factor per query and rounds to `type`, or to bf16 pairs if
+    // in_pairs.
     void (*apply_mask)(const panel_scores& tile, float* maximum);
-    void (*exponentiate)(const panel_scores& tile, const panel_state& state);
+    void (*exponentiate)(const panel_scores& tile, const panel_state& state, bool key_by_key);
     void (*normalize)(const panel_scores& tile, const float* factor, elem_type type);
     // Merges `other` into `state`; their keys are disjoint. With a values_step of 1, all queries of
     // `other` share its values.
@@ -144,40 +147,40 @@ struct attention_kernels {
     // Converts rows to dense f32.
     void (*load_rows)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                       float* dst);
-    // Interleaves two rows of bf16 each: (rows + 1) / 2 x columns pairs, padded with 0. Elements of
-    // a source row must be contiguous. Returns the pairs in the layout that the pair products
-    // prefer.
+    // Interleaves each pair of rows of bf16: (rows + 1) / 2 x columns pairs, padded with 0.
+    // Elements of a source row must be contiguous. Returns the pairs in the layout that the pair
+    // products prefer.
     strided_matrix (*load_pairs)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                                  bool prefetches, float* dst);
-    // Queries times factor in the products' layout: panel() * padded_elems(columns) floats.
+    // Loads queries times factor in the products' layout: panel() * padded_elems(columns) floats.
     // `scratch` has room for the queries as dense f32.
     void (*load_queries)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                          float factor, float* dst, float* scratch);
-    // The same as [columns][panel]; lanes past the last query are 0.
+    // Does the same in the layout [columns][panel]; lanes past the last query are 0.
     void (*load_panel)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                        float factor, float* dst, float* scratch);
-    // -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions and
-    // slopes. Writes whole vectors: dst has room for 64 keys.
+    // Writes -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions
+    // and slopes. Writes whole vectors, so dst must have room for 64 keys.
     void (*write_slopes)(const float* positions, const float* slopes, std::int64_t keys,
                          float* dst);
-    // Conditions as bytes [keys][panel].
+    // Copies conditions as bytes [keys][panel].
     void (*load_conds)(const strided_matrix& src, std::int64_t queries, std::int64_t keys,
                        std::byte* dst);
     // Extends the range by the numbers of these rows.
     void (*update_range)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                          number_range& range);
-    // The largest Euclidean norm of a row; NaN if any is NaN.
+    // The largest Euclidean norm of a row; NaN if any norm is NaN.
     float (*largest_norm)(const strided_matrix& src, std::int64_t rows, std::int64_t columns);
     // Adds rows of f32 to `sums`.
     void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
                      std::int64_t columns, float* sums);
     // Stores each query's values times its factor as a row; zeros if the factor is 0. Overwrites
-    // the values. `scratch` has room for them and one vector.
+    // the values. `scratch` has room for the values and one vector.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& dst, float* scratch);
-    // Turns products of queries and keys into weights, and the other products into gradients.
-    // Masked places have gradients of 0, also if their products are NaN, unless of_fill. Returns
-    // false if the tile has a mask or bias and a product that is not finite.
+    // Turns the scores, which are products of queries and keys, into weights, and `to.products`
+    // into gradients. Unless of_fill, masked places have gradients of 0, even if their products are
+    // NaN. Returns false if the tile has a mask or bias and a product that is not finite.
     bool (*score_gradients)(const panel_scores& tile, const panel_gradients& to);
     // Stores dense rows of f32.
     void (*store_rows)(const float* rows, std::int64_t row_count, std::int64_t columns,

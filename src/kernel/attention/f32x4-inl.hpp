@@ -31,7 +31,8 @@ HWY_ATTR HWY_INLINE f32x4 reduce_blocks(V value, const Combine& combine) {
                              combine);
 }
 
-// The sum of the lanes of each vector: transposes each block of four by four, then adds all.
+// The sum of the lanes of each vector. Transposes each block of 4 x 4 numbers, then adds all
+// vectors and blocks.
 HWY_ATTR HWY_INLINE f32x4 sum_lanes(const vec_f32 (&v)[4]) {
     const f32_tag d;
     const hn::RepartitionToWide<hn::RebindToUnsigned<f32_tag>> pairs;

@@ -89,7 +89,7 @@ struct gradient_lanes {
         }
     }
 
-    // Rounds to bf16, ties to even. No NaN of bf16 becomes a number.
+    // Rounds to bf16, ties to even. A NaN that was loaded as bf16 stays NaN.
     HWY_ATTR HWY_INLINE static void store_row(vec_f32 row, std::uint16_t* dst) {
         const hn::RebindToUnsigned<f32_tag> du;
         auto bits = hn::BitCast(du, row);

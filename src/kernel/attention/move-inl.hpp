@@ -25,7 +25,8 @@ HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* src, std::int64_t src
             std::memcpy(dst + c * dst_bytes + r * width, src + r * src_bytes + c * width, Width);
 }
 
-// Transposes in squares of n; the rest on the right and below one element at a time.
+// Transposes in squares of n x n elements, and the remaining columns and rows one element at a
+// time.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src_bytes,
                                           std::int64_t row_count, std::int64_t columns,
@@ -49,8 +50,8 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src
         square_block<Width, side, 1>::move(src + r * src_bytes + c * width, offsets,
                                            dst + c * dst_bytes + r * width, places);
     };
-    // Walks along the side with the larger stride first: with many heads its rows may all map to
-    // one cache set, which holds only a few.
+    // The inner loop walks along a row of the matrix with the larger row stride. With many heads,
+    // the rows of that matrix may all map to one cache set, which holds only a few lines.
     if (std::abs(dst_bytes) > std::abs(src_bytes))
         for (std::int64_t c = 0; c < whole_columns; c += n)
             for (std::int64_t r = 0; r < whole_rows; r += n) move(r, c);
@@ -64,7 +65,7 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src
                             columns, dst + whole_rows * width, dst_bytes);
 }
 
-// Loads the first `elems` elements of a vector; the others are 0.
+// Loads the first `elems` elements of a vector; the other lanes are 0.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE vec_f32 load_part(const std::byte* src, std::int64_t elems) {
     std::byte buffer[row_block_elems * sizeof(float)] = {};
@@ -79,9 +80,9 @@ HWY_ATTR HWY_INLINE vec_f32 load_floats(const float* src, std::int64_t count) {
 }
 HWY_ATTR HWY_INLINE void store_floats(vec_f32 values, std::int64_t count, float* dst) {
     if (count >= f32_lanes()) return hn::StoreU(values, f32_tag(), dst);
-    float all[row_block_elems];
-    hn::StoreU(values, f32_tag(), all);
-    std::memcpy(dst, all, static_cast<std::size_t>(count) * sizeof(float));
+    float buffer[row_block_elems];
+    hn::StoreU(values, f32_tag(), buffer);
+    std::memcpy(dst, buffer, static_cast<std::size_t>(count) * sizeof(float));
 }
 
 // Prefetches the lines of a row. Any address is safe.
@@ -122,7 +123,8 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_byte
     }
 }
 
-// While it converts a row, prefetches `next_bytes` that begin `ahead_bytes` after it.
+// Converts rows. With each row, prefetches `next_bytes` that begin `ahead_bytes` after the row's
+// start.
 HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t row_count,
                                       std::int64_t columns, std::int64_t ahead_bytes,
                                       std::int64_t next_bytes, float* dst) {
@@ -138,14 +140,15 @@ HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t ro
     }
 }
 
-// Also prefetches the next tile: several rows are a tile of keys or values.
+// If there are several rows, they are a tile of keys or values, and the next tile is prefetched.
 HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
                                  std::int64_t columns, float* dst) {
     const std::int64_t next_bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
     convert_rows(src, row_count, columns, row_count * src.row_bytes, next_bytes, dst);
 }
 
-// Interleaves rows r and r + 1; a last row may be single. For any 16-bit type and alignment.
+// Interleaves rows r and r + 1; an odd last row is paired with zeros. For any 16-bit type and
+// alignment.
 HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int64_t row_count,
                                              std::int64_t columns, bool prefetches, float* dst) {
     const std::int64_t pair_bytes = bytes_of(elem_type::f32);
@@ -182,7 +185,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int
     return pairs;
 }
 
-// The same, with the pairs of a column contiguous.
+// Does the same, with the pairs of a column contiguous.
 HWY_ATTR inline strided_matrix rows_as_transposed_pairs(const strided_matrix& src,
                                                         std::int64_t row_count,
                                                         std::int64_t columns, bool, float* dst) {
@@ -213,7 +216,7 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
         std::memset(dst, 0, static_cast<std::size_t>(columns * panel) * sizeof(float));
     auto* const bytes = reinterpret_cast<std::byte*>(dst);
     const std::int64_t row_part = columns * bytes_of(src.type);
-    if (src.column_bytes == bytes_of(src.type)) // the next tile of a bias follows in its rows
+    if (src.column_bytes == bytes_of(src.type)) // the next tile of a bias is in the same rows
         prefetch_rows(src.first + row_part, src.row_bytes, queries, row_part);
     if (is_dense_f32(src)) {
         transpose_matrix<4>(src.first, src.row_bytes, queries, columns, bytes, panel * float_bytes);
@@ -225,7 +228,7 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
     if (factor != 1) multiply_all(dst, columns * panel, factor);
 }
 
-// A panel narrower than a vector is repeated for the next keys.
+// If a panel is narrower than a vector, one vector holds the slopes of several keys.
 template <class Panel>
 HWY_ATTR void panel_write_slopes(const float* positions, const float* slopes, std::int64_t keys,
                                  float* dst) {
@@ -264,7 +267,8 @@ HWY_ATTR void panel_load_conds(const strided_matrix& src, std::int64_t queries, 
             dst[key * panel + q] = src.first[q * src.row_bytes + key * src.column_bytes];
 }
 
-// Calls visit(vector) with whole vectors of a contiguous row. Returns the elements that it visited.
+// Calls visit(vector) with whole vectors of a contiguous row. Returns the number of visited
+// elements.
 template <elem_type Type, class Visit>
 HWY_ATTR HWY_INLINE std::int64_t visit_vectors(const std::byte* row, std::int64_t columns,
                                                const Visit& visit) {
@@ -275,7 +279,7 @@ HWY_ATTR HWY_INLINE std::int64_t visit_vectors(const std::byte* row, std::int64_
 }
 
 // Calls visit(vector) with a row's elements as f32. Lanes past the last element hold `*padding`, or
-// if that is null an element of the row.
+// an element of the row if `padding` is null.
 template <class Visit>
 HWY_ATTR HWY_INLINE void visit_row(const strided_matrix& src, std::int64_t row,
                                    std::int64_t columns, const float* padding, const Visit& visit) {

@@ -57,9 +57,9 @@ struct narrow_panel {
         return hn::IfThenElse(valid, values, padding);
     }
     HWY_ATTR HWY_INLINE static vec_f32 load_by_key(const float* src) {
-        float all[row_block_elems];
-        for (std::int64_t i = 0; i < f32_lanes(); ++i) all[i] = src[i / Queries];
-        return hn::LoadU(f32_tag(), all);
+        float repeated[row_block_elems];
+        for (std::int64_t i = 0; i < f32_lanes(); ++i) repeated[i] = src[i / Queries];
+        return hn::LoadU(f32_tag(), repeated);
     }
     HWY_ATTR HWY_INLINE static auto key_indexes(std::int64_t key) {
         const hn::RebindToSigned<f32_tag> di;
@@ -68,9 +68,9 @@ struct narrow_panel {
     }
     HWY_ATTR HWY_INLINE static vec_f32 select_by_key(const std::byte* cond, vec_f32 score,
                                                      vec_f32 fill) {
-        std::byte all[row_block_elems];
-        for (std::int64_t i = 0; i < f32_lanes(); ++i) all[i] = cond[i / Queries];
-        return select_by_bytes(all, score, fill);
+        std::byte repeated[row_block_elems];
+        for (std::int64_t i = 0; i < f32_lanes(); ++i) repeated[i] = cond[i / Queries];
+        return select_by_bytes(repeated, score, fill);
     }
 };
 
@@ -92,8 +92,8 @@ struct operand_steps {
     std::int64_t b_step, b_query, c_query;
 };
 
-// Multiplies rows of the product that are contiguous in a: whole vectors, or less than one. A query
-// has one row of c.
+// Multiplies rows of the product that are contiguous in a: whole vectors, or less than one vector.
+// Each query has one row of c.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
                                     std::int64_t query, std::int64_t first) {
@@ -110,7 +110,7 @@ HWY_ATTR void multiply_column_block(const panel_product& product, const operand_
             sums[v][q] = product.accumulates ? load_floats(c + q * steps.c_query + v * lanes, count)
                                              : hn::Zero(d);
     const std::byte* a = product.a + first * width;
-    // Prefetches for the first queries only: the others find the rows in a cache.
+    // Prefetches for the first queries only, because later queries find the rows in a cache.
     const std::int64_t ahead = query > 0 ? 0 : prefetch_distance(step_bytes, product.rows, width);
     const float* b = product.b + query * steps.b_query;
     for (std::int64_t k = product.steps; k > 0; --k, a += step_bytes, b += steps.b_step) {
@@ -154,8 +154,9 @@ HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_st
     if (first < end) multiply_column_block<Type, Queries, 1, false>(product, steps, query, first);
 }
 
-// All queries at once, if that reads the rows of a from end to end; a lane past the last query is
-// harmless. Else two at a time: the second pass reads a from a cache.
+// Multiplies up to four queries at once if the sums of all rows fit the registers. a is then read
+// once, from end to end; a lane past the last query is harmless. Else multiplies two queries at a
+// time, and the second pass reads a from a cache.
 template <elem_type Type>
 HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps& steps) {
     if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps, 0);
@@ -165,8 +166,8 @@ HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps
         multiply_columns_by<Type, 2>(product, steps, query);
 }
 
-// For keys that are contiguous in a. Scores must be contiguous per key, so the product is
-// transposed.
+// Multiplies keys that are contiguous in a. The scores of a key must be contiguous, so the product
+// is transposed.
 template <class Panel, elem_type Type>
 HWY_ATTR void multiply_transposed_keys(const panel_product& product) {
     const std::int64_t b_query = padded_elems(product.steps);
@@ -243,7 +244,7 @@ HWY_ATTR inline void store_narrow(float* values, const float* factors, std::int6
     }
 }
 
-// The kernels of this target for a narrow panel. Kernels for both widths come from `wide`.
+// The kernels of this target for a narrow panel. Kernels for any panel width come from `wide`.
 template <class Panel>
 constexpr attention_kernels
 attention_by_narrow_panel(const attention_kernels& wide,

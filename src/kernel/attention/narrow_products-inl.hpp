@@ -17,12 +17,12 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The number of sums that fit the registers: those of rows_at_once rows and four queries.
+// The number of sums that fit the registers: rows_at_once rows times four queries.
 constexpr int max_sums = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 16 : 8; // speed
 constexpr int rows_at_once = max_sums / 4;
 
-// These products are bound by memory, so they prefetch this many bytes of rows ahead, even past the
-// end of the tile. prefetch_distance converts it to a distance in a.
+// Memory limits these products, so they prefetch this many bytes of rows ahead, even past the end
+// of the tile. prefetch_distance converts the bytes to a distance in a.
 constexpr std::int64_t prefetch_bytes = 8192; // speed
 HWY_INLINE std::int64_t prefetch_distance(std::int64_t row_bytes, std::int64_t elems,
                                           std::int64_t width) {
@@ -112,8 +112,8 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE vec_f32 product_of_row(const std::byte* a, std:
     return sum;
 }
 
-// One load instruction reads four rows in order, which is faster than one instruction per row. The
-// sums are kept in memory meanwhile.
+// Reads the rows in order by one load instruction, which is faster than one instruction per row.
+// The sums are in memory meanwhile, not in registers.
 template <class Product, elem_type Type>
 MASKWISE_PRODUCT_ATTR HWY_INLINE f32x4 products_of_rows(const panel_product& product,
                                                         std::int64_t row, std::int64_t count) {

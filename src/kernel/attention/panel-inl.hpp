@@ -45,7 +45,7 @@ struct wide_panel {
     HWY_ATTR HWY_INLINE static auto key_indexes(std::int64_t key) {
         return hn::Set(hn::RebindToSigned<f32_tag>(), static_cast<std::int32_t>(key));
     }
-    // No branch: random padding would be mispredicted.
+    // Does not branch, because random padding would be mispredicted.
     HWY_ATTR HWY_INLINE static vec_f32 select_by_key(const std::byte* cond, vec_f32 score,
                                                      vec_f32 fill) {
         const auto is_true = hn::Ne(key_indexes(std::to_integer<std::int64_t>(*cond)),
@@ -198,31 +198,28 @@ HWY_ATTR HWY_INLINE vec_f32 sum_keys(vec_f32 sums) {
     return Panel::reduce_keys(sums, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
 
-// The shift of exponents: the maximum, or 0 if that is -infinity, because -infinity - -infinity is
-// NaN.
+// The shift of exponents: the maximum. The shift is 0 for a maximum of -infinity, because -infinity
+// - -infinity is NaN.
 HWY_ATTR HWY_INLINE vec_f32 shift_of(vec_f32 maximum) {
     const f32_tag d;
     return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, minus_infinity)), maximum);
 }
 
-// Turns scores into weights. Returns `sum` plus the weights, which are added to it key by key
-// unless a vector holds several keys.
+// Turns scores into weights. Returns `sum` plus the weights, in the order of the keys.
 template <class Panel>
 HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, vec_f32 shift,
-                                             vec_f32 before) {
+                                             vec_f32 sum) {
     const f32_tag d;
-    const bool is_key_by_key = Panel::keys_at_once() == 1;
-    auto sum = is_key_by_key ? before : hn::Zero(d);
     for (; keys > 0; keys -= Panel::keys_at_once(), scores += Panel::step()) {
         const auto weight = exp_below_one(hn::Sub(hn::LoadU(d, scores), shift));
         hn::StoreU(weight, d, scores);
         sum = hn::Add(sum, Panel::pad_keys(weight, keys, hn::Zero(d)));
     }
-    return is_key_by_key ? sum : hn::Add(before, sum_keys<Panel>(sum));
+    return sum_keys<Panel>(sum);
 }
 
-// Rounds two vectors to bf16 pairs, to nearest even. Not for every NaN: rounding could turn it into
-// infinity. Weights have none of these.
+// Rounds two vectors to bf16 pairs, to nearest even. Rounding may turn some NaNs into
+// other values; weights have no such NaN.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto rounded = [&](vec_f32 value) HWY_ATTR {
@@ -234,7 +231,7 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
                                             hn::Set(du, 0xFFFF0000U)));
 }
 
-// The same with ties away from zero, in half the instructions.
+// Does the same with ties away from zero, in fewer instructions.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto half = hn::Set(du, 0x8000);
@@ -243,9 +240,9 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
                                  hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
 }
 
-// exp(x) for x <= 0 and a weight that becomes bf16. Exact for x = 0, else with a relative error
-// below 2^-22 + |x| * 2^-23, because the rows' sums and statistics are f32. Results below 2^-126
-// may be 0: bf16 products flush them anyway.
+// exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
+// below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
+// do not. Results below 2^-126 may be 0, because bf16 products flush them anyway.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;
@@ -284,7 +281,7 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, ve
 }
 
 // Whether the factor of an unmasked tile is applied while weights are computed. Excludes factors
-// above 1: the separate product could overflow, the fused one would not.
+// above 1, because the separate product could overflow and the fused one would not.
 HWY_ATTR HWY_INLINE bool has_late_factor(const panel_scores& tile) {
     const float factor = tile.steps.factors[0].number;
     return tile.in_pairs && !is_masked(tile) && is_single_multiply(tile.steps) && factor > 0 &&
@@ -311,7 +308,7 @@ HWY_ATTR HWY_INLINE void softmax_update_vector(const panel_scores& tile, const p
     Panel::store(hn::MulAdd(Panel::load(d, state.sum + lane), rescale, sum), state.sum + lane);
 }
 
-// A local copy: for the compiler, a store to the scores may change `tile_arg`.
+// A local copy, because the compiler assumes that a store to the scores may change `tile_arg`.
 template <class Panel>
 HWY_ATTR void panel_softmax_update(const panel_scores& tile_arg, const panel_state& state,
                                    float* factor) {
@@ -330,13 +327,15 @@ HWY_ATTR void panel_apply_mask(const panel_scores& tile_arg, float* maximum) {
 }
 
 template <class Panel>
-HWY_ATTR void panel_exponentiate(const panel_scores& tile, const panel_state& state) {
+HWY_ATTR void panel_exponentiate(const panel_scores& tile, const panel_state& state,
+                                 bool key_by_key) {
     const f32_tag d;
     for (std::int64_t lane = 0; lane < tile.queries; lane += f32_lanes()) {
         const auto shift = shift_of(Panel::load(d, state.maximum + lane));
         const auto before = Panel::load(d, state.sum + lane);
-        Panel::store(weights_in_place<Panel>(tile.scores + lane, tile.keys, shift, before),
-                     state.sum + lane);
+        const auto sum = weights_in_place<Panel>(tile.scores + lane, tile.keys, shift,
+                                                 key_by_key ? before : hn::Zero(d));
+        Panel::store(key_by_key ? sum : hn::Add(before, sum), state.sum + lane);
     }
 }
 
@@ -379,7 +378,7 @@ HWY_ATTR void panel_normalize(const panel_scores& tile, const float* factor, ele
     }
 }
 
-// Merges maxima and sums. Writes the rescaling factors of both values.
+// Merges maxima and sums. Writes the factors that rescale the values of both states.
 template <class Panel>
 HWY_ATTR HWY_INLINE void merge_sums(const panel_state& state, const panel_state& other,
                                     std::int64_t lane, float* scale_0, float* scale_1) {

@@ -15,7 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// The function attribute of both products. A template cannot choose it by an argument.
+// The function attribute of f32 and bf16 products, because a template argument cannot choose an
+// attribute.
 #undef MASKWISE_PRODUCT_ATTR
 #if HWY_TARGET == HWY_AVX3
 #define MASKWISE_PRODUCT_ATTR __attribute__((target(HWY_TARGET_STR ",avx512bf16")))
@@ -31,8 +32,8 @@ struct f32_product {
 
 #if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
-// An element is a pair of bf16. ARM uses assembly: GCC's intrinsics require an architecture, and it
-// differs from Highway's if -mcpu names a newer one.
+// An element is a pair of bf16. ARM uses assembly, because GCC's intrinsics require an
+// architecture, which differs from Highway's if -mcpu names a newer CPU.
 struct bf16_pair_product {
     static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
 #if HWY_TARGET == HWY_AVX3
@@ -48,8 +49,8 @@ struct bf16_pair_product {
 
 #endif
 
-// Rows of a per block. 32 registers hold 12 rows: 24 sums, two vectors of b and one of a. 16
-// registers hold 6.
+// Rows of a in a block. 32 registers hold 12 rows: 24 sums, two vectors of b and one of a. 16
+// registers hold 6 rows.
 constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
 
 // Addresses of the rows of a block: one base per three rows, plus a stride.
@@ -111,9 +112,9 @@ MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int
         const auto b_1 = Vectors == 2 ? hn::LoadU(d, b + lanes) : b_0;
 #pragma GCC unroll 16
         for (int row = 0; row < Rows; ++row) {
-            const auto all = hn::Set(d, a.load(row));
-            Product::add(all, b_0, sums[row][0]);
-            if constexpr (Vectors == 2) Product::add(all, b_1, sums[row][1]);
+            const auto element = hn::Set(d, a.load(row));
+            Product::add(element, b_0, sums[row][0]);
+            if constexpr (Vectors == 2) Product::add(element, b_1, sums[row][1]);
         }
         a.advance(step_bytes);
         b += 2 * lanes;
@@ -156,14 +157,14 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product
     first += Rows;
 }
 
-// 64 rows end with two blocks of eight instead of 12 and 4: a block of four has too few sums to
-// hide the latency of a step.
+// With blocks of 12 rows, 64 rows end with two blocks of eight instead of 12 and 4, because a block
+// of four has too few sums to hide the latency of a step.
 template <class Product, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
     constexpr std::int64_t medium_rows = block_rows * 2 / 3;
     std::int64_t first = 0;
-    for (std::int64_t left = product.rows; left >= block_rows; left = product.rows - first)
-        if (left > block_rows && left <= 2 * medium_rows)
+    for (std::int64_t rest = product.rows; rest >= block_rows; rest = product.rows - first)
+        if (rest > block_rows && rest <= 2 * medium_rows)
             multiply_next<Product, medium_rows, Vectors>(product, first);
         else
             multiply_next<Product, block_rows, Vectors>(product, first);

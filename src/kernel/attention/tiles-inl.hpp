@@ -1,6 +1,6 @@
-// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as elsewhere
-// the lanes of a vector. So keys need no repacking, and other kernels do not depend on tiles.
-// `Tiles` has the instructions; tests emulate them in C++.
+// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as they are the
+// lanes of a vector in other kernels. So keys need no repacking, and other kernels do not depend on
+// tiles. `Tiles` has the instructions; tests emulate them in C++.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_TILES_INL
@@ -18,8 +18,8 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-// Assembly, because the compilers' intrinsics take tile numbers from macros only, and would require
-// their instruction set of all callers.
+// This is assembly, because the compilers' intrinsics take tile numbers from macros only, and would
+// require their instruction set of all callers.
 struct amx_tiles {
     static void configure() {
         struct alignas(64) configuration {
@@ -28,8 +28,8 @@ struct amx_tiles {
             std::uint8_t row_counts[16] = {16, 16, 16, 16, 16, 16, 16, 16};
         };
         static_assert(sizeof(configuration) == 64);
-        const configuration all;
-        asm volatile("ldtilecfg %0" : : "m"(all));
+        const configuration eight_tiles;
+        asm volatile("ldtilecfg %0" : : "m"(eight_tiles));
     }
     static void release() { asm volatile("tilerelease" : : : "memory"); }
 
@@ -86,8 +86,8 @@ HWY_ATTR HWY_NOINLINE inline tile_source padded_tile(tile_source src, std::int64
 }
 
 // A product in tiles of 16 rows, for one or two vectors of queries. Tiles 0 and 1 hold the sums of
-// even blocks of 16 rows, tiles 2 and 3 those of odd blocks, so a block is stored while the next
-// one is multiplied.
+// even blocks of 16 rows, and tiles 2 and 3 the sums of odd blocks. So one block is stored while
+// the next one is multiplied.
 template <int Vectors, class Tiles>
 struct tile_product {
     const panel_product product;
@@ -137,8 +137,8 @@ struct tile_product {
         if constexpr (Vectors == 2) begin_sums<sum + 1>(first, 1);
         const std::byte* src = product.a + first * product.row_bytes;
         const float* b_rows = product.b;
-        for (std::int64_t left = product.steps; left > 0; left -= tile_pairs) {
-            const std::int64_t pairs = std::min(tile_pairs, left);
+        for (std::int64_t rest = product.steps; rest > 0; rest -= tile_pairs) {
+            const std::int64_t pairs = std::min(tile_pairs, rest);
             load<a>({src, product.row_bytes}, row_count, pairs, tile_pairs);
             load<b>({b_rows, tile_panel_bytes}, pairs, tile_columns, tile_columns);
             tiles.template add_products<sum, a, b>();
@@ -182,8 +182,8 @@ HWY_ATTR inline void scale_sums(const panel_product& product) {
     }
 }
 
-// Steps of a must be contiguous, as rows_as_transposed_pairs writes them. With a factor, c is
-// scaled in place first, and the tiles accumulate.
+// The steps of a row of a must be contiguous, as rows_as_transposed_pairs writes them. With a
+// factor, c is scaled in place first, and the tiles accumulate.
 template <class Tiles>
 HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
     panel_product product = whole;

@@ -5,12 +5,12 @@
 
 namespace maskwise {
 
-// Arithmetic on one row, or on a piece of one, in f32: scale, mask and SoftMax around a Select. All
-// actions run in registers. Between the passes of SoftMax the row is in a buffer of the caller, in
-// L1. Client memory is accessed for exactly the described elements. Buffers have room for whole
-// blocks.
+// f32 arithmetic on one row or on a piece of a row: the operators around a Select, and SoftMax. All
+// actions run in registers. Between the passes of SoftMax, the row is in the caller's buffer, in
+// L1. Kernels access exactly the described elements of client memory. Buffers have room for
+// whole blocks of row_block_elems.
 inline constexpr std::int64_t row_block_elems = 64;
-// The most actions in one chain.
+// Upper bound on the actions of a chain.
 inline constexpr std::size_t max_row_actions = 12;
 
 constexpr std::int64_t padded_elems(std::int64_t elems) {
@@ -61,9 +61,9 @@ struct row_piece {
     std::int64_t first = 0, elems = 0; // columns; elems > 0
 };
 
-// Output conversion: value * factor, for i8 and u8 plus zero_point and saturated, rounded to
-// nearest even. With a factor of 1, f32 is copied bit-exactly. `streamed`: aligned whole vectors
-// bypass the caches, and the caller must call finish_streaming().
+// Output conversion: value * factor, rounded to nearest even. For i8 and u8, zero_point is added
+// before rounding, and the result saturates. With a factor of 1, f32 is copied bit-exactly.
+// `streamed`: aligned whole vectors bypass the caches, and the caller must call finish_streaming().
 struct row_encoding {
     elem_type type = elem_type::f32;
     float factor = 1;
@@ -73,16 +73,17 @@ struct row_encoding {
 
 struct row_kernels {
     // Writes the piece to its columns of the row at `dst`, which may be the source row: every
-    // element is read before it is overwritten.
+    // element is read before it is overwritten. For f32, bf16 and f16, the factor must be 1.
     void (*write)(const row_piece& piece, const row_encoding& encoding, std::byte* dst);
     // Writes the piece to buffer[0] and up. Overwrites the buffer up to padded_elems(elems).
     // Returns the maximum, which may ignore NaNs.
     float (*run)(const row_piece& piece, float* buffer);
     // buffer[i] = exp(buffer[i] - shift); returns the sum. Requires buffer[i] <= shift. The error
-    // is at most 2 ulp; subnormal results become 0. Overwrites padding as `run` does. Prefetches 4
-    // * elems bytes at `next` unless it is null.
+    // is at most 2 ulp; subnormal results become 0. Overwrites padding as `run` does. Unless `next`
+    // is null, prefetches 4 * elems bytes there.
     float (*exp_sum)(float* buffer, float shift, std::int64_t elems, const std::byte* next);
-    // Write `elems` elements at any alignment: the buffer, or one value repeated.
+    // store writes the buffer, and fill writes one repeated value, to `elems` elements at any
+    // alignment.
     void (*store)(const float* buffer, const row_encoding& encoding, std::byte* dst,
                   std::int64_t elems);
     void (*fill)(float value, const row_encoding& encoding, std::byte* dst, std::int64_t elems);

@@ -31,12 +31,13 @@ HWY_ATTR HWY_INLINE vec_f32 load_bf16(const std::uint16_t* src) {
     return hn::BitCast(f32_tag(), hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, src))));
 }
 
-// On targets without an instruction for it, Highway's conversion truncates and mishandles infinity.
+// On targets without an f16 instruction, Highway's conversion truncates and mishandles infinity.
 constexpr bool has_f16_conversion =
     HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
 
-// Converts f16 in the lower half of each lane. The exponent bias is 112 below that of f32. Infinity
-// and NaN have the largest exponent in both. Numbers below 2^-14 are subnormal.
+// Converts f16 in the lower half of each lane. The exponent bias of f16 is 112 less than the bias
+// of f32. Infinity and NaN have the largest exponent in both types. Numbers below 2^-14 are
+// subnormal.
 HWY_ATTR HWY_INLINE vec_f32 from_f16_bits(hn::VFromD<hn::RebindToUnsigned<f32_tag>> half) {
     const f32_tag d;
     const hn::RebindToUnsigned<f32_tag> du;
@@ -64,8 +65,8 @@ HWY_ATTR HWY_INLINE vec_f32 load_f16(const std::uint16_t* src) {
         return from_f16_bits(hn::PromoteTo(du, hn::LoadU(d16, src)));
 }
 
-// Returns bf16 in the lower half of each lane. Adding just under half a unit rounds to nearest
-// even. NaNs become quiet NaNs.
+// Returns bf16 in the lower half of each lane, rounded to nearest even: adds just under half a
+// unit, or half for an odd result. NaNs become quiet NaNs.
 HWY_ATTR HWY_INLINE auto bf16_bits(vec_f32 value) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto bits = hn::BitCast(du, value);
@@ -76,8 +77,8 @@ HWY_ATTR HWY_INLINE auto bf16_bits(vec_f32 value) {
     return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(value)), quiet, rounded);
 }
 
-// Returns f16 in the lower half of each lane, rounded to nearest even. Below 2^-14 adding 0.5
-// rounds, because f32 has the same ulp there. From 65520 the result is infinity.
+// Returns f16 in the lower half of each lane, rounded to nearest even. Below 2^-14, adding 0.5
+// rounds, because f32 at 0.5 has the ulp of subnormal f16. From 65520 on, the result is infinity.
 HWY_ATTR HWY_INLINE auto f16_bits(vec_f32 value) {
     const f32_tag d;
     const hn::RebindToUnsigned<f32_tag> du;

@@ -29,8 +29,8 @@ HWY_ATTR HWY_INLINE vec_f32 max_of_block(const row_block& block) {
     return hn::Max(hn::Max(block[0], block[1]), hn::Max(block[2], block[3]));
 }
 
-// Two copies of apply_step, because CPUs prefetch by the address of the load instruction. When two
-// operands 64 MB apart shared a load instruction, one was read at a third of the speed.
+// There are two copies of apply_step, because CPUs prefetch by the address of the load instruction.
+// Two operands that share a load instruction may be read at a fraction of the speed.
 HWY_ATTR HWY_INLINE void compute_block(const row_piece& piece, const row_columns& columns,
                                        row_block& block) {
     load_side(piece.source, columns, block);
@@ -69,8 +69,8 @@ HWY_ATTR HWY_INLINE vec_f32 run_last_block(const row_piece& piece, const row_end
     return maxima;
 }
 
-// A copy on the stack of a piece shorter than a vector: reading a whole vector would pass the end
-// of client memory.
+// A copy on the stack of a piece shorter than a vector, because loading a whole vector would pass
+// the end of client memory.
 class padded_row {
 public:
     explicit padded_row(const row_piece& piece) : whole_(piece) {
@@ -104,7 +104,7 @@ private:
     row_piece piece_;
     std::size_t used_ = 0;
     row_action actions_[max_row_actions];
-    std::byte elements_[1 + 2 * max_row_actions][row_block_elems]; // a side and a cond
+    std::byte elements_[1 + 2 * max_row_actions][row_block_elems]; // the source, sides and conds
 };
 
 HWY_ATTR inline float run_short_row(const row_piece& piece, float* buffer) {
@@ -131,13 +131,13 @@ HWY_ATTR inline float row_run(const row_piece& piece, float* buffer) {
 }
 
 // Lanes past the end of the row count as -infinity.
-HWY_ATTR HWY_INLINE vec_f32 exponentials(float* values, std::int64_t left, vec_f32 shifts) {
+HWY_ATTR HWY_INLINE vec_f32 exponentials(float* values, std::int64_t count, vec_f32 shifts) {
     const f32_tag d;
     auto value = hn::LoadU(d, values);
-    if (left < f32_lanes())
-        value =
-            hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(left, 0))),
-                           value, hn::Set(d, minus_infinity));
+    if (count < f32_lanes())
+        value = hn::IfThenElse(
+            hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(count, 0))), value,
+            hn::Set(d, minus_infinity));
     const auto result = exp_below_one(hn::Sub(value, shifts));
     hn::StoreU(result, d, values);
     return result;
@@ -168,9 +168,9 @@ HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* dst) {
     return reinterpret_cast<std::uintptr_t>(dst) % vector_bytes == 0;
 }
 
-// Stores vectors that are `step` apart in the buffer per element: 0 repeats one vector. Without
-// masked stores the last vector overlaps the one before it, although loading it then stalls on two
-// stores of exp_sum.
+// Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 repeats one
+// vector. Without masked stores, the last vector overlaps the vector before it. Loading the last
+// vector then stalls on two stores of exp_sum.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void store_as(const float* buffer, const row_encoding& encoding, std::byte* dst,
                                   std::int64_t elems, std::int64_t step) {
@@ -258,7 +258,7 @@ HWY_ATTR HWY_INLINE void encode_block(const row_encoding& encoding, const row_co
         for_each_vector(
             [&](int i) MASKWISE_LAMBDA_ATTR { hn::Stream(v[i], tag, out + columns.offsets[i]); });
     }
-#if HWY_TARGET != HWY_SCALAR // which has no Combine
+#if HWY_TARGET != HWY_SCALAR // the scalar target has no Combine
     const hn::Twice<element_tag<Type>> two;
     if constexpr (width == 2) {
         hn::Stream(hn::Combine(two, v[1], v[0]), two, out + columns.offsets[0]);
@@ -289,8 +289,8 @@ HWY_ATTR HWY_INLINE void write_block(const row_encoding& encoding, const row_col
     }
 }
 
-// The last block overlaps the one before it. It is computed first and written last, because dst may
-// be the source.
+// The last block overlaps the block before it. The last block is computed first and written last,
+// because dst may be the source.
 HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& encoding,
                                std::byte* dst) {
     const std::int64_t lanes = f32_lanes(), block = 4 * lanes;

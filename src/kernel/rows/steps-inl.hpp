@@ -15,10 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x <= 0, to 1.4 ulp near 0. With x * log2(e) = n + f, n whole, the result is 2^n times
-// a polynomial of f. The polynomial is minimax in relative error on [-0.5, 0.5], and 1 at 0. Adding
-// 1.5 * 2^23 + 127 rounds to an integer and leaves n, with the exponent's bias, in the lowest bits.
-// NaN gives a NaN polynomial, so the result is NaN.
+// exp(x) for x <= 0. The error near 0 is at most 1.4 ulp. With x * log2(e) = n + f and an integer
+// n, the result is 2^n times a polynomial of f. The polynomial is minimax in relative error on
+// [-0.5, 0.5], and 1 at 0. Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n, with the
+// exponent's bias, in the lowest bits. NaN gives a NaN polynomial, so the result is NaN.
 HWY_ATTR HWY_INLINE vec_f32 exp_below_one(vec_f32 x) {
     const f32_tag d;
     const hn::RebindToSigned<f32_tag> di;
@@ -57,9 +57,9 @@ HWY_ATTR HWY_INLINE void for_each_vector(const Apply& apply) {
     apply(3);
 }
 
-// Columns of a block's four vectors: the first column, and the offset of each vector from it.
-// Inside a row the offsets are constants, so an address is a register plus a constant. At the end
-// of a row vectors overlap, so nothing past the end is read. Computing an element twice is
+// The columns of a block's four vectors: the first column, and the offset of each vector from it.
+// Inside a row, the offsets are constants, so an address is a register plus a constant. At the end
+// of a row, vectors overlap, so that nothing past the end is read. Computing an element twice is
 // harmless.
 struct row_columns {
     std::int64_t first;
@@ -71,9 +71,9 @@ HWY_ATTR HWY_INLINE row_columns columns_from(std::int64_t first) {
     return {first, {0, lanes, 2 * lanes, 3 * lanes}};
 }
 
-// The last block of a row. In client memory its vectors overlap. In the buffer they are contiguous,
-// because a load that spans two recent stores would stall. So the vectors from `first_short` are
-// rotated left by `shift` elements.
+// The last block of a row. In client memory, its vectors overlap. In the buffer, the vectors are
+// contiguous, because a load that spans two recent stores would stall. So the vectors from
+// `first_short` on are rotated left by `shift` elements.
 struct row_end {
     row_columns columns;
     std::int64_t first_short, shift;

@@ -7,21 +7,20 @@
 
 namespace maskwise {
 
-// The contract of Select kernels. A kernel gets one tile, a matrix of rows x columns elements, and
-// needs nothing else: it takes no lock, owns no memory and may run on any number of threads at
-// once.
+// The contract of Select kernels. A kernel computes one tile, a matrix of rows x columns elements.
+// It takes no lock, owns no memory and may run on any number of threads at once.
 
 // How an operand advances along the columns. unit: one element per column. zero: one element per
 // row.
 enum class column_class : std::uint8_t { unit, zero };
 
-// plain: ordinary stores. stream: stores bypass the caches, except at row ends that do not fill a
-// cache line. The caller must call finish_streaming() before another thread reads dst.
+// plain: ordinary stores. stream: stores of whole cache lines bypass the caches, unless elements
+// straddle lines. The caller must call finish_streaming() before another thread reads dst.
 enum class store_policy : std::uint8_t { plain, stream };
 
 // dst[r][c] = cond[r][c] != 0 ? src_0[r][c] : src_1[r][c]. Row strides are in bytes and may be 0.
 // Elements are opaque bits at any alignment. dst may be src_0 or src_1 if their row strides are
-// equal. A kernel reads only elements of the tile, and writes only those of dst.
+// equal. A kernel reads only elements of the tile, and writes only dst's elements.
 struct select_tile {
     const std::byte* cond;
     const std::byte* src_0;
@@ -36,21 +35,22 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
-// The same for two scattered sources; only selected elements are read. Element c of a row is
+// Does the same for two scattered sources, and reads only selected elements. Element c of a row is
 // offsets[2 * c] bytes after the row's first element in src_1, and offsets[2 * c + 1] in src_0.
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
 // Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
 // w is the 16 bytes at offsets[r * count + w]. The 16 numbers at shuffles[(r * count + w) * 16]
-// pick bytes of it; 0x80 picks none. The last register overlaps the one before it if 16 does not
-// divide the group.
+// pick bytes of the window; 0x80 picks no byte. If 16 does not divide the bytes of a group, the
+// last register overlaps the register before it.
 struct byte_windows {
     std::int64_t count = 0; // 0: copying the runs one by one is faster
     std::vector<std::int32_t> offsets;
     std::vector<std::uint8_t> shuffles;
 };
 
-// Rows of single bytes that registers of 32 bytes transpose at once. Wider elements have fewer.
+// The number of one-byte items that registers of 32 bytes transpose at once. For wider elements,
+// the number is smaller.
 inline constexpr std::int64_t max_block_items = 32;
 
 // Maps a scattered operand to a dense buffer, as `groups` groups of `items` items. Item i of group
@@ -59,15 +59,15 @@ inline constexpr std::int64_t max_block_items = 32;
 //   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows a kernel may
 //              fill a group from windows, and so read bytes between items.
 //   scatter:   copies items from the buffer.
-//   step:      a gather of elements that are offsets[1] apart, which may be negative. Other offsets
-//              are not read.
+//   step:      a gather of elements that are offsets[1] apart. That distance may be negative. Other
+//              offsets are not read.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //              write up to pack_slack_bytes past the last item.
 //   transpose: an item is one element, and group_bytes is its width. In the buffer group g begins
 //              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
-//              groups are contiguous, it may write up to pack_slack_bytes past the last one.
-// This repeats `blocks` times. Block b is offset by block_offsets[b]. In the buffer it is offset by
-// b * groups * buffer_group_bytes, or for transpose by block_places[b].
+//              groups are contiguous, up to pack_slack_bytes past the last one may be written.
+// The kernel repeats this `blocks` times. Block b is offset by block_offsets[b]. In the buffer,
+// block b is offset by b * groups * buffer_group_bytes, or for transpose by block_places[b].
 struct pack_layout {
     std::int64_t items = 1;
     std::int64_t groups = 1;

@@ -1,8 +1,8 @@
-// The kernels gather, scatter and splat for one Highway target.
+// The gather, scatter and splat kernels, compiled for one Highway target.
 //
-// They load and store at precomputed offsets: two loads and a store per item, so about one item per
-// cycle up to 32 bytes. If windows of 16 bytes hold several items each, gather takes about a cycle
-// per window.
+// The kernels load and store at precomputed offsets: two loads and a store per item of up to 32
+// bytes. If windows of 16 bytes hold several items each, gather takes two loads and a shuffle per
+// window.
 
 #if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PACK_INL
@@ -32,7 +32,8 @@ HWY_ATTR HWY_INLINE void copy_run(std::byte* dst, const std::byte* src, std::siz
     std::memcpy(dst + bytes - Unit, last, Unit);
 }
 
-// Not 64 bytes, because each move would cross a cache line (1.2 to 1.4 times as long on Zen 4).
+// On Zen 4, moves of 64 bytes take 1.2 to 1.4 times as long, because most of them cross a cache
+// line.
 constexpr std::size_t longest_move = HWY_MIN(32, HWY_MAX(16, HWY_MAX_BYTES));
 
 template <std::size_t Unit, bool Exact>
@@ -68,7 +69,7 @@ private:
 template <class Move>
 HWY_ATTR HWY_INLINE void for_each_group(const pack_tile& tile, const Move& move) {
     std::byte* buffer = tile.buffer;
-    // Local copies: for the compiler, a store by `move` may change the layout.
+    // Local copies, because the compiler assumes that a store by `move` may change the layout.
     const auto [blocks, groups] = std::pair(tile.layout.blocks, tile.layout.groups);
     const std::int64_t group_bytes = tile.layout.group_bytes;
     const std::int64_t buffer_group_bytes = tile.layout.buffer_group_bytes;
@@ -118,10 +119,10 @@ HWY_ATTR void gather_windows(const pack_tile& tile) {
         };
         const std::int64_t last = tile.layout.buffer_group_bytes - window_bytes;
         for (std::int64_t i = 0; i < last + window_bytes; i += window_bytes) {
-            auto all = picked(0);
+            auto bytes = picked(0);
 #pragma GCC unroll 8
-            for (std::int64_t w = 1; w < Windows; ++w) all = hn::Or(all, picked(w));
-            hn::StoreU(all, d, reinterpret_cast<std::uint8_t*>(buffer + HWY_MIN(i, last)));
+            for (std::int64_t w = 1; w < Windows; ++w) bytes = hn::Or(bytes, picked(w));
+            hn::StoreU(bytes, d, reinterpret_cast<std::uint8_t*>(buffer + HWY_MIN(i, last)));
             offsets += Windows;
             shuffles += Windows * window_bytes;
         }
@@ -157,7 +158,7 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* dst, const std::byte* src, std::s
     for (std::size_t i = 0; i < bytes; i += Step) std::memcpy(dst + i, pattern, Step);
 }
 
-// Each item overwrites the excess of the one before it. Short items use short stores, to overlap
+// Each item overwrites the excess of the item before it. Short items use short stores, to overlap
 // less.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {

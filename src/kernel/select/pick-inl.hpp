@@ -1,8 +1,7 @@
 // The pick kernel for one Highway target: loads only the selected element of two scattered sources.
 //
-// It takes four loads, a store and no branch per element, so the time does not depend on the mask.
-// Packing both sources first takes two loads and two stores for each, and reads the cache lines of
-// both.
+// The kernel takes four loads, a store and no branch per element, so the time does not depend on
+// the mask. The alternative, packing both sources before a select, reads the cache lines of both.
 
 #if defined(MASKWISE_KERNEL_SELECT_PICK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PICK_INL
@@ -20,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 template <std::size_t Width, column_class Cond>
 HWY_ATTR void pick_tile_kernel(const select_tile& tile, const std::int32_t* offsets) {
-    // Local copies: for the compiler, a store to dst may change the tile.
+    // Local copies, because the compiler assumes that a store to dst may change the tile.
     const std::int64_t rows = tile.rows, columns = tile.columns;
     for (std::int64_t r = 0; r < rows; ++r) {
         const std::byte* const cond = tile.cond + r * tile.cond_row_bytes;

@@ -1,9 +1,9 @@
 // The Select kernels for one Highway target.
 //
-// Cost of the inner loop, AVX-512 on Zen 5, for 64 elements of 4 bytes. The block test takes one
+// Cost of the inner loop, AVX-512 on Zen 5, for 64 elements of 4 bytes: the block test takes one
 // load of 64 cond bytes and two mask tests. Then each of four vectors takes a widening load of 16
-// cond bytes, a test, two loads of 64 bytes (one folded into the blend) and a store. That is about
-// 10 cycles for 832 bytes, so memory beyond L1 is the bottleneck and hides the block test.
+// cond bytes, a test, two loads of 64 bytes, a blend and a store. That is about 10 cycles for 832
+// bytes, so memory beyond L1 is the bottleneck and hides the block test.
 
 #if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SELECT_INL
@@ -28,10 +28,10 @@ HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
     store_vector<Store>(src.load(d, i), d, dst + i * Width);
 }
 
-// Copies exactly the elements [i, end). The last vector overlaps the one before it; selecting twice
-// is harmless, even in place. Masks are not used: before AVX-512 a masked load may touch an
-// unmapped page, and with AVX-512 masked stores at row ends doubled the time of transposed tiles
-// (Zen 4).
+// Copies exactly the elements [i, end). The last vector overlaps the vector before it; selecting
+// twice is harmless, even in place. Masked loads and stores are not used. Before AVX-512, a masked
+// load may touch an unmapped page. With AVX-512 on Zen 4, masked stores at row ends doubled the
+// time of transposed tiles.
 template <std::size_t Width, std::size_t Bytes = HWY_MAX(Width, HWY_MAX_BYTES), class S>
 HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
     const hn::FixedTag<lane_of<Width>, Bytes / sizeof(lane_of<Width>)> d;
@@ -81,8 +81,8 @@ HWY_ATTR HWY_INLINE block_mask classify(const std::byte* cond, std::size_t block
     return block_mask::mixed;
 }
 
-// For elements of one byte. The masks of a block stay in registers from the test to the blends;
-// loading cond twice took a quarter longer.
+// For elements of one byte. The masks of a block stay in registers from the test to the blends,
+// because a second load of cond is slower.
 template <store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, S1 src_1,
                                                std::byte* dst, std::size_t i) {
@@ -109,12 +109,12 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
     }
 }
 
-// A vector holds one or two elements.
+// Whether a vector holds at most two elements.
 template <std::size_t Width>
 constexpr bool has_wide_elements = HWY_MAX_BYTES <= 2 * Width;
 
-// Widening cond for each such vector would cost more than moving the elements. So 16 cond bytes are
-// tested at once, and shifted by one vector at a time.
+// For wide elements, widening cond for each vector would cost more than moving the elements. So 16
+// cond bytes are tested at once, and shifted by one vector at a time.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S1 src_1,
                                               std::byte* dst, std::size_t i, std::size_t block) {
@@ -125,19 +125,20 @@ HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S
     const auto element_of_byte = hn::ShiftRight<shift>(hn::Iota(d8, 0));
     for (std::size_t j = i; j < i + block;) {
         const auto cond_bytes = hn::LoadDup128(d8, as_bytes(cond + j));
-        auto left = hn::VecFromMask(d8, hn::Eq(cond_bytes, hn::Zero(d8)));
+        auto is_false_bytes = hn::VecFromMask(d8, hn::Eq(cond_bytes, hn::Zero(d8)));
         for (const std::size_t end = j + 16; j < end; j += step) {
-            const auto is_false =
-                hn::MaskFromVec(hn::BitCast(d, hn::TableLookupBytes(left, element_of_byte)));
+            const auto is_false = hn::MaskFromVec(
+                hn::BitCast(d, hn::TableLookupBytes(is_false_bytes, element_of_byte)));
             store_vector<Store>(hn::IfThenElse(is_false, src_1.load(d, j), src_0.load(d, j)), d,
                                 dst + j * Width);
-            left = hn::ShiftRightBytes<step>(d8, left);
+            is_false_bytes = hn::ShiftRightBytes<step>(d8, is_false_bytes);
         }
     }
 }
 
-// If all cond bytes of a block agree, only one source is read, and nothing is written if it is dst.
-// With a random mask neither branch is taken, so both are predicted.
+// If all cond bytes of a block are zero, or all are nonzero, only one source is read, and nothing
+// is written if that source is dst. Blocks of a random mask are neither, so the branches are
+// predicted.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
                                       std::size_t i, std::size_t block) {
@@ -158,8 +159,8 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
 }
 
 // Prefetches a later row if its source differs from this row's, because hardware does not predict
-// the change (row copies of 4 KB: 0.45 of the limit, 0.3 without). Hardware prefetches rows of the
-// same source; prefetching them again would cost a tenth of the speed.
+// the change (decision 6). Hardware prefetches rows of the same source, so prefetching them again
+// costs time.
 template <std::size_t Width, column_class C0, column_class C1>
 class read_ahead {
 public:
@@ -192,9 +193,9 @@ HWY_ATTR HWY_INLINE std::size_t line_elements() {
     return HWY_MAX(std::size_t{64} / Width, vectors<Width>::elements());
 }
 
-// Elements before the first cache line of the row; `n` if no whole line follows or elements
-// straddle lines. A line must be streamed as a whole, because an ordinary store to it fetches it
-// first (AVX2, rows of 512 bytes that end 16 bytes past a line: 6 ns per element instead of 1).
+// Elements before the first whole cache line of the row; `n` if there is no whole line or elements
+// straddle lines. A line must be streamed as a whole, because an ordinary store to a part of the
+// line fetches the line first.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;

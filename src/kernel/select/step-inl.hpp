@@ -1,7 +1,7 @@
 // The step kernel for one Highway target: packs evenly spaced elements.
 //
-// Reversed elements, and every second to fourth in either direction, take whole loads and one to
-// three shuffles per vector. Other distances take a load and a store per element.
+// Reversed elements, and elements two to four apart in either direction, take whole loads and a few
+// shuffles per vector. Other distances take a load and a store per element.
 
 #if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_STEP_INL
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Four at a time, to compute one address for all.
+// Copies four elements at a time, so that one address serves all four.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void step_elements(const std::byte* src, std::byte* dst, std::int64_t count,
                                        std::int64_t step) {
@@ -67,9 +67,9 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* src) {
     }
 }
 
-// Packs elements that are Distance apart, forwards or backwards; `count` must exceed a vector. The
-// loads of a vector reach up to Distance - 1 elements past its own, towards element 0. So element 0
-// is moved alone. The last vector overlaps the one before it.
+// Packs elements that are Distance apart, forwards or backwards; `count` must exceed a vector.
+// Loads reach up to Distance - 1 elements further towards element 0 than needed. So element 0 is
+// moved alone. The last vector may overlap the vector before it.
 template <int Distance, bool Backward, class D>
 HWY_ATTR HWY_INLINE void step_vectors(D d, const hn::TFromD<D>* src, hn::TFromD<D>* dst,
                                       std::int64_t count) {
@@ -114,7 +114,7 @@ HWY_ATTR HWY_INLINE bool step_by_vectors(D d, const std::byte* raw_src, std::byt
     }
 }
 
-// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the one
+// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the vector
 // before it.
 template <class D>
 HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* src, std::byte* dst,

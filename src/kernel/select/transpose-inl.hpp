@@ -1,7 +1,7 @@
 // The transpose kernel for one Highway target.
 //
-// It transposes blocks of 16 x 16 bytes in registers, by log2(16 / width) rounds of interleaving,
-// at two shuffles per cycle.
+// The kernel transposes blocks of 16 x 16 bytes in registers, by log2(16 / width) rounds of
+// interleaving.
 
 #if defined(MASKWISE_KERNEL_SELECT_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
@@ -48,8 +48,8 @@ HWY_ATTR HWY_INLINE auto load_items(const std::byte* src, const std::int32_t* of
                            load_items<Width, N, Blocks / 2>(src, offsets));
 }
 
-// Hides the pointer from the compiler, which would otherwise keep one pointer per number, more than
-// it has registers.
+// Hides the pointer from the compiler, which else holds one pointer per number and runs out of
+// registers.
 HWY_ATTR HWY_INLINE const std::int32_t* hidden_pointer(const std::int32_t* numbers) {
     __asm__("" : "+r"(numbers));
     return numbers;
@@ -111,9 +111,9 @@ struct wide_block {
     }
 };
 
-// Walks along the groups first, where the source is contiguous. So each cache line is used up
-// before others evict it, even if items are a power of two apart. The last block overlaps the one
-// before it.
+// Walks along the groups first, where the source is contiguous. So all of a cache line is used
+// before other lines evict it, even if items are a power of two apart. The last block overlaps the
+// block before it.
 template <std::size_t Width, class Block>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, const std::int32_t* offsets,
@@ -132,8 +132,9 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
     }
 }
 
-// Pixels to planes, if a pixel has fewer groups than a register holds. Loads whole registers at
-// pixels, and stops before one would end past the last pixel.
+// Transposes pixels to planes, if a pixel has fewer groups than a register holds. Each load begins
+// at a pixel and fills a register. The loop of blocks stops before a load would end past the last
+// pixel.
 template <std::size_t Width, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, prefetcher& ahead) {
@@ -152,8 +153,8 @@ HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* src, std::byte* dst,
     transpose_elements<Width>(src, dst, tile, i, ahead);
 }
 
-// Planes to pixels: two to four items are adjacent in the buffer. The last N groups may overlap the
-// ones before.
+// Transposes planes to pixels: two to four items are adjacent in the buffer. The last N groups may
+// overlap the groups before them.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void interleave(const std::byte* src, std::byte* dst, const pack_tile& tile,
                                     prefetcher& ahead) {
@@ -177,7 +178,7 @@ HWY_ATTR HWY_INLINE void interleave(const std::byte* src, std::byte* dst, const 
     }
 }
 
-// Pixels to planes: two to four groups are adjacent in the source.
+// Transposes pixels to planes: two to four groups are adjacent in the source.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void deinterleave(const std::byte* src, std::byte* dst, const pack_tile& tile,
                                       prefetcher& ahead) {
@@ -240,8 +241,8 @@ bool is_dense(const pack_layout& layout) {
     return layout.buffer_group_bytes == layout.items * std::int64_t{Width};
 }
 
-// If groups are contiguous in the buffer, more than half of a block's items suffice: the excess of
-// a group is overwritten by the next one, or goes to the slack.
+// If groups are contiguous in the buffer, more than half of a block's items suffice. The next group
+// then overwrites the excess of a group, and the slack receives the excess of the last group.
 template <std::size_t Width, class Block>
 bool fits(const pack_layout& layout) {
     constexpr std::int64_t items = Block::items, groups = Block::groups;
@@ -289,8 +290,8 @@ template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR
     constexpr std::int64_t N = 16 / Width, width = Width;
-    // Not four, because rows a power of two apart would collide in L1, and other rows would gain
-    // nothing.
+    // At most two blocks per register: with four, rows a power of two apart would collide in L1,
+    // and other rows would gain nothing.
     constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
     if constexpr (N > 1) {
         if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&

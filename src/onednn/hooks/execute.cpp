@@ -1,5 +1,5 @@
-// Execution. If oneDNN compiled the partition, the plugin costs one lookup. Since 3.13 the real
-// execute calls execute_v2 by its exported name and so enters the plugin again. So a forwarder
+// Execution. If oneDNN compiled the partition, the plugin adds one lookup. From oneDNN 3.13 on, the
+// real execute calls execute_v2 by its exported name, which enters the plugin again. So a forwarder
 // holds no lock while it forwards.
 
 #include "onednn/library/forward.hpp"
@@ -25,8 +25,8 @@ abi::status run_and_report(const executable& compiled, const execute_call& call)
     return status;
 }
 
-// On SYCL the work already queued may produce the inputs, so the plugin waits for the stream. The
-// SYCL runtime waits for `deps`, a std::vector<sycl::event>, possibly of other queues.
+// On SYCL, queued work may still produce the inputs, so the plugin waits for the stream. It also
+// waits for `deps`, a std::vector<sycl::event> whose events may belong to other queues.
 abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     if (!real().is_sycl()) return abi::success;
     if (deps != nullptr && real().sycl_wait_for_events != nullptr)
@@ -34,8 +34,8 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     return call_real(&real_library::stream_wait, stream);
 }
 
-// The client's sycl::event for the result keeps its default value, which counts as complete. The
-// work is complete.
+// The work is complete on return. So the client's sycl::event keeps its default value, which counts
+// as complete.
 abi::status execute_compiled(const executable& compiled, const execute_call& call,
                              const void* deps = nullptr) {
     if (call.stream == nullptr) return abi::invalid_arguments;
@@ -44,7 +44,7 @@ abi::status execute_compiled(const executable& compiled, const execute_call& cal
     return executions_are_reported() ? run_and_report(compiled, call) : compiled.execute(call);
 }
 
-// The SYCL functions exist in every oneDNN and answer `unimplemented` without SYCL.
+// Null without the SYCL runtime. The real library's SYCL functions then return `unimplemented`.
 const executable* find_sycl(abi::const_compiled_partition handle) {
     return real().is_sycl() ? tables().compiled.find(handle) : nullptr;
 }
@@ -62,7 +62,7 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                            num_outputs, outputs);
 }
 
-// Before 3.13 a client cannot own scratchpads, so its first execute does the same.
+// oneDNN before 3.13 has no execute_v2, and clients own no scratchpads. execute then does the same.
 abi::status
 dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
                                          abi::stream stream, std::size_t num_inputs,

@@ -1,6 +1,6 @@
-// Graphs. Their operators are recorded. Once the real library has partitioned a graph, the plugin
-// claims single Selects, attention regions and merged groups. If nothing is merged, handles, order
-// and ids are the real library's.
+// The plugin records the operators of graphs. After the real library has partitioned a graph, the
+// plugin claims Selects, regions and merged groups. If nothing is merged, handles, order and ids
+// are the real library's.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -25,13 +25,13 @@ abi::status record_graph(abi::status status, abi::graph* graph, const graph_sett
     });
 }
 
-// Doubles the capacity: reserve(size + 1) would copy the list in every call.
+// Doubles a full list's capacity, because reserve(size + 1) would copy the list in every call.
 void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
-// Verbose lines show the mode. oneDNN does not return it once the graph is finalized, so the plugin
-// asks for it at the first marker. The setter's hook records later changes.
+// Verbose lines show the graph's fpmath mode. oneDNN does not return the mode of a finalized graph,
+// so the plugin reads the mode at the first marker. The setter's hook records later changes.
 void note_marker(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_marker, true)) return;
     int applies_to_int = 0;
@@ -39,8 +39,8 @@ void note_marker(abi::graph graph, graph_record& record) {
     record.settings.fpmath_applies_to_int = applies_to_int != 0;
 }
 
-// If the client asks for more partitions than exist, oneDNN creates hollow objects for the rest,
-// which must not be read. So the real count bounds the loop.
+// If the client requests more partitions than exist, oneDNN creates empty objects for the rest. The
+// plugin must not read empty objects, so the real count bounds the loop.
 abi::status get_claimed(abi::graph graph, const graph_record* record, std::size_t num,
                         abi::partition* partitions) {
     if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
@@ -88,18 +88,17 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     const auto* const added = record != nullptr ? tables().ops.find(op) : nullptr;
     if (added == nullptr) {
         const auto status = real_add_op(graph, op);
-        // From here on the consumers of the graph's values are unknown, so oneDNN runs the whole
-        // graph.
+        // The consumers of the graph's values are now unknown, so oneDNN runs the whole graph.
         if (record != nullptr && status == abi::success) tables().graphs.erase(graph);
         return status;
     }
-    // Reserves first: once the real library has the operator, recording it cannot fail.
+    // Reserves first, so that recording cannot fail after the real library has the operator.
     const auto prepared = guarded([&] { make_room(record->ops); });
     if (prepared != abi::success) return prepared;
     const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
-    // The graph shares the operator's present record. The client may change or destroy its
-    // operator.
+    // The graph shares the operator's record. If the client changes the operator later, the change
+    // applies to a copy of the record.
     (*added)->is_shared.store(true, std::memory_order_relaxed);
     record->ops.push_back(*added);
     record->has_select = record->has_select || (*added)->kind == abi::op_kind_select;
@@ -112,7 +111,7 @@ abi::status dnnl_graph_graph_filter(abi::graph graph, int policy) {
     auto* const record = tables().graphs.find(graph);
     if (record == nullptr) return status;
     record->listed.clear();
-    // If there is no memory, or a tensor cannot be read, nothing is merged.
+    // If memory runs out or a tensor cannot be read, nothing is merged.
     if (status == abi::success)
         guarded([&] { record->listed = list_partitions(graph, *record, policy); });
     return status;

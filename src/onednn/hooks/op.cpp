@@ -1,5 +1,6 @@
-// Operators are recorded while the client builds them, because the real library has no getters for
-// inputs and attributes. The real object is created and changed first; the client gets its status.
+// The plugin records operators while the client builds them, because the real library has no
+// getters for inputs and attributes. Each function changes the real object first. If the real
+// library fails, the client gets the real library's status.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
@@ -11,8 +12,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Applies `change` to the record, if there is one and oneDNN accepted the change. If the change
-// cannot be recorded, the record is dropped, so no claim uses it.
+// Applies `change` to the operator's record, if there is a record and oneDNN accepted the change.
+// If the change cannot be recorded, drops the record, so that no claim uses it.
 template <typename Change>
 abi::status record_change(abi::status status, abi::op handle, Change&& change) {
     if (!to_record(status)) return status;
@@ -76,7 +77,7 @@ abi::status dnnl_graph_op_set_attr_bool(abi::op op, int name, const std::uint8_t
                             [&] { return *value != 0; });
 }
 
-// The length is ignored: the real library reads up to the terminating zero.
+// Ignores the length, because the real library reads up to the terminating zero.
 abi::status dnnl_graph_op_set_attr_str(abi::op op, int name, const char* value,
                                        std::size_t value_len) {
     return record_attribute(real_op_set_attr_str(op, name, value, value_len), op, name,

@@ -1,5 +1,5 @@
-// Partitions and compiled partitions. If Maskwise compiles a partition, its compiled partition is
-// empty in the real library: the handle is real, and the plugin answers its queries.
+// Partitions and compiled partitions. If Maskwise compiles a partition, the compiled partition has
+// a handle of the real library but is empty there. The plugin answers queries about it.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -18,7 +18,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Both lists may name the tensor. The output's description wins if the partition makes the tensor.
+// Both lists may name the tensor. If the partition computes the tensor, the output's description
+// counts.
 const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     const auto* const input = find_by_id(compiled.inputs(), id);
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
@@ -59,8 +60,8 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
     return forget(partition);
 }
 
-// Questions about a partition before it is compiled. In the real library, a merged partition's
-// handle belongs to one member, so the plugin answers for the whole.
+// Queries about a partition before it is compiled. In the real library, a merged partition's handle
+// belongs to one member, so the plugin answers for the whole partition.
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
     if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
@@ -122,7 +123,8 @@ abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compil
     return real_compiled_partition_destroy(compiled_partition);
 }
 
-// If neither list has the id, the real shell answers: a blank tensor, and success.
+// If neither list has the id, the real library answers from its empty object: success, and a blank
+// tensor.
 abi::status
 dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
                                                    std::size_t id,

@@ -1,5 +1,6 @@
-// Tensors belong to the real library and are read through it. The plugin records what the library
-// does not return later: the value of a host scalar and, before oneDNN 3.6, the logical tensor.
+// Tensors belong to the real library, and the plugin reads them through it. The plugin records what
+// the library cannot return later: a host scalar's value and, before oneDNN 3.6, the logical
+// tensor.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"

@@ -1,10 +1,9 @@
 #pragma once
 
-// The part of oneDNN Graph's C ABI that Maskwise uses. It is declared here, not included from
-// oneDNN: one plugin binary serves every oneDNN from 3.2 on, whichever headers the build machine
-// has. tests/contract/abi_layout.cpp compares every declaration with the real headers of each
-// installed oneDNN. Enumerations are passed as int: a newer library may use values that are not
-// listed here.
+// The part of oneDNN Graph's C ABI that Maskwise uses. This file does not include oneDNN's headers,
+// because one plugin binary serves every oneDNN from 3.2 on. tests/contract/abi_layout.cpp compares
+// the functions, the struct sizes and most constants with the headers of each installed oneDNN.
+// Enumerations are passed as int, because a newer library may use values that are not listed here.
 
 #include <cstddef>
 #include <cstdint>
@@ -95,7 +94,7 @@ enum data_type : int {
 #undef MASKWISE_DATA_TYPE
 };
 
-// The operators that the matcher tells apart, by Maskwise's names. Those of rows are in
+// The operators that the matcher distinguishes, by Maskwise's names. The operators of rows are in
 // kernel/rows/operators.inc.
 #define MASKWISE_ONEDNN_OPERATORS(F)                                                               \
     F(exp, 26), F(mat_mul, 39), F(quantize, 49), F(reduce_sum, 57), F(reorder, 60),                \

@@ -35,14 +35,14 @@ const char* runtime_text(unsigned runtime) {
     return others[runtime < std::size(others) ? runtime : 0];
 }
 
-// If oneDNN finds no CPU device, the usual cause is a libtbb older than the one it was built with.
+// The load line names libtbb: if oneDNN finds no CPU device, libtbb is usually older than the
+// version that oneDNN was built with.
 std::string tbb_text() {
     const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
 }
 
-// The verbose line of a process with oneDNN: its version and file, libtbb, the instruction set, and
-// why Maskwise is inactive (null if it is active).
+// Prints the verbose line of a process with oneDNN. `why_inactive` is null if Maskwise is active.
 void print_load_line(const real_library& library, const char* why_inactive) noexcept try {
     print_verbose(
         "load,version " MASKWISE_VERSION ",oneDNN " + to_string(library.version) + ' ' +
@@ -52,8 +52,8 @@ void print_load_line(const real_library& library, const char* why_inactive) noex
 } catch (const std::bad_alloc&) {
 }
 
-// Whether the plugin was loaded twice, under two file names, and the program's calls reach the
-// other copy first. That copy does the work.
+// Whether the program's calls reach another copy of the plugin first, which then does the work. A
+// process has two copies if it loads the plugin under two file names.
 bool another_copy_is_first() {
     const void* first = find_symbol(RTLD_DEFAULT, "maskwise_onednn_owns");
     return first != nullptr && !is_this_plugin(first);
@@ -70,15 +70,15 @@ const char* reason_against(const real_library& library) {
         return "only oneDNN 3.2 and later 3.x are known";
     if (library.version.cpu_runtime == abi::runtime_threadpool)
         return "pools of the threadpool runtime may be asynchronous";
-    if (another_copy_is_first()) return "another copy of the plugin stands in front";
+    if (another_copy_is_first()) return "another copy of the plugin gets the calls first";
     return nullptr;
 }
 
-// maskwise-info reads it in the memory of this process.
+// maskwise-info reads this text from the memory of the process.
 char state[1024] =
-    MASKWISE_STATE_MARKER "not asked yet: no call of the Graph API came through the plugin";
+    MASKWISE_STATE_MARKER "not decided yet: no call of the Graph API came through the plugin";
 
-void keep_state(const char* why_inactive) {
+void store_state(const char* why_inactive) {
     const bool is_active = why_inactive == nullptr;
     std::snprintf(state, sizeof state, MASKWISE_STATE_MARKER "%s%s%s%s",
                   is_active ? "active" : "inactive: ", is_active ? "" : why_inactive,
@@ -86,16 +86,18 @@ void keep_state(const char* why_inactive) {
                   real().is_found() ? to_string(real().version).c_str() : "");
 }
 
-// Null, or why Maskwise is inactive.
+// Decides whether Maskwise is active, and stores the decision for maskwise-info. Prints the load
+// line if verbose lines are on and oneDNN was found. Returns null if Maskwise is active, else the
+// reason.
 const char* find_reason() {
     const char* const reason = reason_against(real());
-    keep_state(reason);
+    store_state(reason);
     if (verbose_level() >= 1 && real().is_found()) print_load_line(real(), reason);
     return reason;
 }
 
-// If the plugin is linked after libdnnl, no call of the program reaches it. Only this warning shows
-// that.
+// No call of the program reaches the plugin if the plugin is linked after libdnnl, or if another
+// copy of the plugin is first. Only this warning shows it.
 void warn_if_unreached() {
     const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
@@ -109,14 +111,13 @@ void warn_if_unreached() {
 
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
-    // Programs without oneDNN inherit LD_PRELOAD, too: the plugin opens and prints nothing for
-    // them. If a program loads oneDNN later, the first call that reaches the plugin prints the
-    // line.
+    // Programs without oneDNN may inherit LD_PRELOAD. The plugin opens and prints nothing for them.
+    // If a program loads oneDNN later, the first call that reaches the plugin prints the line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 
-// A host may bind oneDNN's functions directly (dlsym, RTLD_DEEPBIND, -Bsymbolic). Without this line
-// the plugin would seem to work.
+// A host may bind oneDNN's functions directly, for example by RTLD_DEEPBIND or -Bsymbolic. This
+// line shows that the plugin did nothing.
 [[gnu::destructor]] void on_unload() {
     if (verbose_level() < 1 || real_is_looked_up() || is_switched_off()) return;
     if (const char* const file = find_loaded_onednn())

@@ -4,16 +4,16 @@
 
 namespace maskwise::onednn {
 
-// Whether Maskwise claims anything in this process. It does not
+// Whether Maskwise may claim anything in this process. It claims nothing
 // - under MASKWISE_DISABLE=1,
-// - without a real library, or with one of another major version,
+// - without a real library with the Graph API,
+// - with a oneDNN other than 3.2 or a later 3.x,
 // - with the threadpool runtime, whose pools may be asynchronous,
 // - if another copy of the plugin gets the program's calls first.
-// Decided once, at load or at the client's first call of a hooked function. The verbose line about
-// oneDNN is written then.
+// The first call decides for the whole process, and prints the verbose line about oneDNN.
 bool active();
 
-// Whether a call is recorded if oneDNN returned this status.
+// Whether the plugin records a call for which oneDNN returned this status.
 inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }

@@ -1,7 +1,7 @@
-// The plugin's dlsym and dlvsym. A program that opens oneDNN itself and looks up its functions by
-// the handle gets Maskwise's functions, if the handle leads to the oneDNN that the plugin uses.
-// Every other lookup jumps on to the next dlsym: the C library reads its caller's place in the
-// search order (RTLD_NEXT) from the return address.
+// The plugin's dlsym and dlvsym. If a program opens oneDNN itself and looks up a function by
+// handle, the program gets Maskwise's function, provided that the handle leads to the oneDNN that
+// the plugin uses. Every other lookup jumps to the next dlsym. A jump keeps the return address,
+// from which the C library reads the caller's position in the search order (RTLD_NEXT).
 
 #include "base/first_use.hpp"
 #include "onednn/library/active.hpp"
@@ -40,21 +40,21 @@ void report_other_copy(const void* address) {
     static std::atomic<bool> is_reported{false};
     if (is_reported.exchange(true)) return;
     std::fprintf(stderr,
-                 "maskwise: %s is a second oneDNN of this process and stays as it is; %s has "
-                 "the plugin in front\n",
+                 "maskwise: %s is a second oneDNN of this process, which Maskwise does not change; "
+                 "the plugin uses %s\n",
                  file_of(address), real().file);
 }
 
-// If another thread's first use takes long, the lookup returns oneDNN's function: see
-// try_to_lock_first_use.
+// False if Maskwise is not active, or if another thread's first use takes long (see
+// try_to_lock_first_use). The lookup then returns oneDNN's function.
 bool may_replace(const void* address) {
     static std::atomic<bool> is_known{false};
     if (is_known.load(std::memory_order_acquire)) return active();
     const auto lock = try_to_lock_first_use();
     if (!lock) {
         std::fprintf(stderr,
-                     "maskwise: a lookup in %s is left to oneDNN: it waits for another "
-                     "thread's first\n",
+                     "maskwise: a lookup in %s is left to oneDNN, because another thread's first "
+                     "lookup has not finished\n",
                      file_of(address));
         return false;
     }
@@ -63,8 +63,8 @@ bool may_replace(const void* address) {
     return is_active;
 }
 
-// Maskwise's function for `name`, if `address`, found by the handle, belongs to the oneDNN in use;
-// else null.
+// `address` is the result of looking up `name` by the handle. Returns Maskwise's function of this
+// name if the address belongs to the oneDNN in use, else null.
 void* replacement_of(void* handle, const char* name, const void* address) {
     if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) ||
         !may_replace(address))
@@ -77,10 +77,10 @@ void* replacement_of(void* handle, const char* name, const void* address) {
     return symbol_beside(reinterpret_cast<const void*>(&real), name);
 }
 
-// A preloaded library that wraps dlsym may look up the next dlsym by libc's version, and so skip
-// the plugin. It must get the plugin's wrapper. If no other wrapper follows the plugin, only such a
-// library can ask.
-void* own_wrapper(const void* handle, const char* name) {
+// A preloaded library that wraps dlsym may look up the next dlsym by libc's symbol version. libc's
+// dlvsym would skip the plugin, so the plugin returns its wrapper. Null if another wrapper follows
+// the plugin, because the caller may be that wrapper.
+void* plugin_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
     const bool is_dlsym = is_same(name, "dlsym");
     if (!is_dlsym && !is_same(name, "dlvsym")) return nullptr;
@@ -97,7 +97,8 @@ bool is_by_handle(const void* handle, const char* name) {
 } // namespace
 } // namespace maskwise::onednn
 
-// The functions below call these. If they return null, the lookup jumps to the next dlsym.
+// The assembly below calls these two functions. If a function returns null, the assembly jumps to
+// the next dlsym or dlvsym.
 extern "C" MASKWISE_HIDDEN void* maskwise_replacement(void* handle, const char* name) noexcept {
     using namespace maskwise::onednn;
     const dlsym_function next = next_dlsym();
@@ -109,12 +110,13 @@ extern "C" MASKWISE_HIDDEN void* maskwise_versioned_replacement(void* handle, co
                                                                 const char* version) noexcept {
     using namespace maskwise::onednn;
     const dlvsym_function next = next_dlvsym();
-    if (void* const wrapper = own_wrapper(handle, name)) return wrapper;
+    if (void* const wrapper = plugin_wrapper(handle, name)) return wrapper;
     if (!is_by_handle(handle, name)) return nullptr;
     return replacement_of(handle, name, next(handle, name, version));
 }
 
-// Keeps the arguments and the stack as the caller left them.
+// Calls `replacement` and returns its result if that is not null. Else restores the arguments and
+// the stack, and jumps to `next`.
 #ifdef __aarch64__
 #define MASKWISE_REPLACE_OR_JUMP(replacement, next)                                                \
     "stp x29, x30, [sp, #-48]!\n"                                                                  \

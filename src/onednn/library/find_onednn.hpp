@@ -9,22 +9,22 @@ namespace maskwise::onednn {
 // A library that defines this function is a oneDNN with the Graph API, or the plugin.
 inline constexpr const char* probe_name = "dnnl_graph_graph_create";
 
-// Calls `function(soname)` with oneDNN's own name, then with Debian's names, which end in the minor
-// version. Returns the first answer that is not null.
+// Calls `function(soname)` with libdnnl.so.3, then with Debian's names (libdnnl.so.3.30 down to
+// libdnnl.so.3.1), then with libdnnl.so. Returns the first result that is not null.
 void* first_by_soname(void* (*function)(const char* soname));
 
-// The file of a oneDNN with the Graph API that the process has loaded, in any way and under any
-// name; null if there is none. The loader owns the text. Opens nothing, so it may run when the
-// process ends: opening a library whose destructors have run would start it again.
+// The file of a loaded oneDNN with the Graph API, under any name; null if there is none. The loader
+// owns the text. Opens no library, so it may run when the process ends. Opening a library whose
+// destructors have run would initialize it again.
 const char* find_loaded_onednn() noexcept;
 
 // The file of the loaded object that holds the address, or null. The loader owns the text.
 const char* file_of(const void* address) noexcept;
 
-// The lowest address of the loaded object that holds this one; null if there is none.
+// The lowest address of the loaded object that holds the address, or null.
 const void* base_of(const void* address) noexcept;
 
-// "3.13.2"
+// For example "3.13.2".
 std::string to_string(const abi::version& version);
 
 } // namespace maskwise::onednn

@@ -2,8 +2,8 @@
 
 #include "onednn/library/real_library.hpp"
 
-// Forwarders are not noexcept and catch nothing: callbacks of the client throw through the real
-// library, and libdnnl throws through its C functions. Both must reach the caller.
+// Forwarders are not noexcept and catch nothing, because the client's callbacks and libdnnl throw
+// through C functions. Their exceptions must reach the caller.
 namespace maskwise::onednn {
 #define HOOK(name, since, parameters, arguments)
 #define FORWARD(name, since, parameters, arguments)                                                \

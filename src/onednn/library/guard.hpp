@@ -11,12 +11,12 @@
 
 namespace maskwise::onednn {
 
-// Runs Maskwise's part of an entry point. Exceptions become a status, with their text in `reason`.
-// Calls of the real library stay outside, because its exceptions are for the client.
+// Runs Maskwise's part of an entry point. An exception becomes a status, with its text in `reason`.
+// `body` must not call a real function whose exceptions the client should get.
 template <typename Body>
 abi::status guarded(std::string& reason, Body&& body) {
     // If the text cannot be allocated, only the status is returned.
-    const auto keep_text = [&](const std::exception& failure, abi::status status) noexcept {
+    const auto set_reason = [&](const std::exception& failure, abi::status status) noexcept {
         try {
             reason = failure.what();
         } catch (const std::bad_alloc&) {
@@ -28,13 +28,13 @@ abi::status guarded(std::string& reason, Body&& body) {
         body();
         return abi::success;
     } catch (const shape_error& failure) {
-        return keep_text(failure, abi::invalid_shape);
+        return set_reason(failure, abi::invalid_shape);
     } catch (const argument_error& failure) {
-        return keep_text(failure, abi::invalid_arguments);
+        return set_reason(failure, abi::invalid_arguments);
     } catch (const std::bad_alloc&) {
         return abi::out_of_memory;
     } catch (const std::exception& failure) {
-        return keep_text(failure, abi::runtime_error);
+        return set_reason(failure, abi::runtime_error);
     }
 }
 
@@ -44,8 +44,8 @@ abi::status guarded(Body&& body) {
     return guarded(reason, body);
 }
 
-// Records an object that the real library has just created, if `status` says that it has. If the
-// object cannot be recorded, it is destroyed.
+// Records an object that the real library has just created, if `status` is success and Maskwise is
+// active. If the object cannot be recorded, destroys it.
 template <typename Handle, typename Record>
 abi::status record_created(abi::status status, Handle* handle, abi::status (*destroy)(Handle),
                            Record&& record) {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <dlfcn.h>
 
-// The jumps in dlsym.cpp read these, too, after one of the functions below has set them.
+// The assembly in dlsym.cpp jumps to these addresses, after a function below has set them.
 extern "C" {
 __attribute__((visibility("hidden"))) constinit std::atomic<maskwise::onednn::dlsym_function>
     maskwise_next_dlsym{nullptr};
@@ -16,7 +16,7 @@ __attribute__((visibility("hidden"))) constinit std::atomic<maskwise::onednn::dl
 namespace maskwise::onednn {
 namespace {
 
-// The function of another library that wraps it, or of libc.
+// The next wrapper of the function in the search order, or libc's function.
 void* next_of(const char* name) noexcept {
     const auto libc_dlsym = reinterpret_cast<dlsym_function>(of_libc("dlsym"));
     void* const next = libc_dlsym(RTLD_NEXT, name);

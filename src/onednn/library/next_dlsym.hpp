@@ -5,16 +5,17 @@ namespace maskwise::onednn {
 using dlsym_function = void* (*)(void* handle, const char* name);
 using dlvsym_function = void* (*)(void* handle, const char* name, const char* version);
 
-// The dlsym and dlvsym after the plugin's in the search order: those of another library that wraps
-// them, or the C library's. Any thread, even before constructors have run. Allocates nothing.
+// The next dlsym and dlvsym after the plugin's in the search order: another library's wrapper, or
+// the C library's function. Any thread may call these functions, even before constructors have run.
+// The functions allocate nothing.
 dlsym_function next_dlsym() noexcept;
 dlvsym_function next_dlvsym() noexcept;
 
-// The C library's function; libdl's before glibc 2.34.
+// The function of the C library, or of libdl before glibc 2.34.
 void* of_libc(const char* name) noexcept;
 
-// dlsym for the plugin itself; its exported dlsym would find the plugin again. RTLD_NEXT starts
-// after the plugin: the call is inlined, so its return address is in the plugin.
+// dlsym for the plugin's code, because the plugin's exported dlsym would call the plugin again.
+// Inlined, so that the return address is in the plugin and RTLD_NEXT starts after it.
 [[gnu::always_inline]] inline void* find_symbol(void* handle, const char* name) {
     return next_dlsym()(handle, name);
 }

@@ -6,7 +6,7 @@
 
 namespace maskwise::onednn {
 
-// The real oneDNN: its functions by pointer, never by exported name, because the exported names are
+// The real oneDNN. The plugin calls its functions by pointer, because the exported names are
 // Maskwise's. A pointer is null if the library lacks the function.
 struct real_library {
 #define FORWARD(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
@@ -32,14 +32,16 @@ struct real_library {
     }
 };
 
-// Looked up at first use and never unloaded: exit handlers of the client may still destroy handles.
-// Any thread. If there is no libdnnl with the Graph API, prints one line on standard error.
+// Looked up at first use by any thread. Never unloaded, because the client's exit handlers may
+// still destroy handles. If there is no libdnnl with the Graph API, prints one line on standard
+// error.
 const real_library& real() noexcept;
 
 // Whether real() has been called yet.
 bool real_is_looked_up();
 
-// Calls the real function; `unimplemented` if the library lacks it. Its exceptions pass through.
+// Calls the real function, or returns `unimplemented` if the library lacks it. The function's
+// exceptions pass through.
 template <typename... Parameters, typename... Arguments>
 abi::status call_real(abi::status (*real_library::*member)(Parameters...), Arguments... arguments) {
     const auto function = real().*member;
@@ -54,9 +56,8 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     }
 #include "onednn/library/functions.inc"
 
-// Throws if the status is not success: std::bad_alloc or shape_error for their statuses, else
-// argument_error. Maskwise's entry points convert the exception back to that status. The text has
-// the call's name.
+// Throws std::bad_alloc for out_of_memory, shape_error for invalid_shape, and argument_error for
+// any other status except success. The text has the status and the call's name.
 void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);

@@ -1,5 +1,6 @@
 #pragma once
 
-// Precedes the text in the plugin's data that says whether it is active. maskwise-info finds it in
-// the memory of a running process. A macro, so that it can begin a string literal.
+// Marks the text in the plugin's data that says whether the plugin is active. maskwise-info
+// searches the memory of a running process for the marker. A macro, so that it can begin a string
+// literal.
 #define MASKWISE_STATE_MARKER "maskwise state: "

@@ -12,13 +12,14 @@
 namespace maskwise::onednn {
 namespace {
 
-// Above this, oneDNN runs the partition, because its kernels work in pieces.
+// A partition that needs more scratch is refused. oneDNN needs less, because its kernels work on
+// smaller pieces.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
-// Inner values have the types recorded at add_op. With other types at compile, oneDNN would choose
-// other inner types.
+// Throws argument_error if a tensor's type differs from its type at add_op, because oneDNN would
+// then choose other types for inner values.
 void require_types(const row_region& region, const tensor_list& at_compile) {
-    // If oneDNN runs operator by operator, it accepts several types of cond.
+    // Without a block, the operators run one by one, and oneDNN accepts several types of cond.
     const auto may_differ = [&](const logical_tensor& recorded) {
         return !region.block && recorded.type == data_type::boolean;
     };
@@ -36,8 +37,9 @@ void require_outputs(const row_region& region, const tensor_list& outputs) {
     for (const std::size_t id : region.output_ids) {
         const auto* const output = find_by_id(outputs, id);
         if (output == nullptr)
-            throw argument_error("output " + std::to_string(id) + " is not asked for");
-        if (output->layout != graph::layout_kind::any) to_desc(*output); // throws if it is open
+            throw argument_error("output " + std::to_string(id) + " is not in the list of outputs");
+        if (output->layout != graph::layout_kind::any)
+            to_desc(*output); // throws if the shape or the strides are unknown
     }
 }
 
@@ -50,7 +52,7 @@ std::size_t bytes_of(const logical_tensor& tensor) {
         throw argument_error("the size of tensor " + std::to_string(tensor.id) + " is not known");
     if (bytes > max_scratch_bytes) // SIZE_MAX if oneDNN does not know the size
         throw argument_error(std::to_string(bytes) + " bytes of tensor " +
-                             std::to_string(tensor.id) + " are too many to keep");
+                             std::to_string(tensor.id) + " are too many for scratch memory");
     return padded_bytes(bytes);
 }
 
@@ -148,8 +150,8 @@ place assembly::add_inner(const logical_tensor& tensor) {
     return {place::list::inner, parts_.inner.size() - 1};
 }
 
-// oneDNN would allocate it in every execution. Above 128 KiB, each allocation consists of untouched
-// pages, whose first access is slow.
+// Without this memory, oneDNN would allocate a scratchpad in every execution. An allocation above
+// 128 KiB consists of untouched pages, whose first access is slow.
 place assembly::scratchpad(std::size_t bytes) {
     if (!scratchpad_) {
         scratchpad_ = parts_.inner.size();
@@ -159,7 +161,7 @@ place assembly::scratchpad(std::size_t bytes) {
     return {place::list::inner, *scratchpad_};
 }
 
-// Rows between oneDNN's parts run in place if their type does not change.
+// Rows overwrite the scores if scores and result are inner values of the same type and layout.
 place assembly::add_result(const fusion::block& block, const logical_tensor& result) {
     if (!block.attention && !parts_.makes(result.id)) {
         const auto& [scores, memory] = find_value(block.rows.scores);
@@ -216,7 +218,8 @@ assembly::add_gradients(const fusion::gradients_chain& chain) {
     return compiled;
 }
 
-// If rows are the whole partition, a result with the scores' layout may overwrite them.
+// If rows run first and write an output, the output may overwrite scores of the same type and
+// layout, unless the scores are a constant or also an operand.
 std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& block) const {
     const auto& rows = block.rows;
     if (block.attention || !parts_.segments.empty()) return std::nullopt;
@@ -233,7 +236,7 @@ std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& blo
 std::unique_ptr<executable> assembly::finish() {
     for (const std::size_t id : region_.output_ids)
         if (find(id) == nullptr)
-            throw argument_error("output " + std::to_string(id) + " does not leave its part");
+            throw argument_error("no segment makes output " + std::to_string(id));
     if (scratchpad_) {
         parts_.inner[*scratchpad_] = {scratchpad_of(scratchpad_bytes_), parts_.inner_bytes};
         parts_.inner_bytes += padded_bytes(scratchpad_bytes_);

@@ -14,49 +14,53 @@
 
 namespace maskwise::onednn {
 
-// Memory for one execution of a partition, described as oneDNN describes its scratchpads: 1-D, u8.
-// With 0 bytes a client skips the allocation.
+// The description of a scratchpad, in oneDNN's form: 1-D, u8.
 logical_tensor scratchpad_of(std::size_t bytes);
 
-// Completes an output that the client may have left open: it becomes dense, with these extents.
+// An output with layout `any` becomes dense, with these extents. Other outputs are unchanged.
 logical_tensor completed(logical_tensor output, const dims& extents);
 
-// Builds a region's executable by adding segments in the order in which they run. Later segments
-// may read the values that earlier ones make. Values that the client requests are in the client's
-// memory, all others in scratch memory.
+// Builds a region's executable by adding segments in the order in which they run. Segments may read
+// the values of earlier segments. The partition's inputs and outputs are in the client's memory.
+// Other values are in scratch memory.
 class assembly {
 public:
-    // Knows the client's inputs that the region reads and does not make itself. Throws
-    // argument_error if a client's tensor has another type than at add_op, or if an output is
-    // missing or open, even where oneDNN would accept it.
+    // Knows the client's inputs that the region reads and does not compute. Throws argument_error
+    // if a tensor has another type than at add_op, an output is missing, or the shape or strides of
+    // an output without layout `any` are unknown. Only a cond may have another type, if the region
+    // has no block.
     assembly(partition_kind kind, const row_region& region, const compile_request& request);
 
     const logical_tensor* find(std::size_t id) const; // null if not known
-    // Throws argument_error if the value is not known.
+    // These three functions throw argument_error if the value is not known.
     const logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
-    // A value that a segment is to make: as the client describes it, if the client requests it,
-    // else as recorded, in any layout.
+    // The description of a value that a segment will compute. It is the client's for an output,
+    // else the recorded one with layout `any`. Throws argument_error if no operator computes the
+    // value.
     logical_tensor wanted(std::size_t id) const;
 
-    // Adds a value that the next segment makes, as compiled.
+    // Adds a value that the next segment computes. `value` has the compiled layout. Throws
+    // argument_error if an inner value is too large.
     place add(const logical_tensor& value);
-    // The same for a value without a name.
+    // The same for an inner value that later segments do not read by id.
     place add_inner(const logical_tensor& tensor);
-    // All segments share this memory, because they never run at the same time.
+    // Scratch of at least this size. All segments share the scratch, because segments run one after
+    // another.
     place scratchpad(std::size_t bytes);
     void add(std::unique_ptr<segment> next) { parts_.segments.push_back(std::move(next)); }
 
-    // Adds the block's segment and its results. Throws as fusion::compile does.
+    // Adds the block's segment and results. Throws argument_error for an unknown value, and as
+    // fusion::compile does.
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 
-    // The same for gradients.
+    // The same for gradients; throws as the constructor of compiled_gradients does.
     std::shared_ptr<const fusion::compiled_gradients>
     add_gradients(const fusion::gradients_chain& chain);
 
-    // Throws argument_error if no segment makes an output.
+    // Throws argument_error if no segment computes an output, or if the scratch is too large.
     std::unique_ptr<executable> finish();
 
 private:
@@ -65,7 +69,7 @@ private:
         place memory;
     };
 
-    // What a segment reads, in the order of the ids.
+    // The tensors that a segment reads, in the order of the ids.
     struct segment_inputs {
         std::vector<tensor_desc> descs;
         std::vector<source> sources;

@@ -17,38 +17,39 @@ namespace maskwise::onednn {
 // A Select that is a partition by itself.
 struct select_claim {
     graph::op select;
-    bool real_supports = false; // whether oneDNN could run it, too
+    bool real_supports = false; // whether oneDNN supports the partition, too
 };
 
-// Operators with a block around a Select. Without a block, oneDNN runs all of them.
+// The operators of a partition, with the block that Maskwise runs among them. If there is neither a
+// block nor gradients, oneDNN runs all operators except Selects.
 struct row_region {
     graph_settings settings;
     op_list records;            // in topological order
-    std::vector<graph::op> ops; // the same, translated
+    std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
-    std::optional<fusion::block> block; // has attention only if that is the whole region
-    std::optional<fusion::gradients_chain> gradients = {}; // of the whole region
+    std::optional<fusion::block> block; // has attention only if attention is the whole region
+    std::optional<fusion::gradients_chain> gradients = {}; // only of the whole region
 };
 
-// The records from `all` of these operators.
-inline op_list records_of(const op_list& all, const std::vector<graph::op>& ops) {
+// The records of these operators.
+inline op_list records_of(const op_list& candidates, const std::vector<graph::op>& ops) {
     op_list records;
-    for (const auto& op : ops) records.push_back(find_op(all, op.id));
+    for (const auto& op : ops) records.push_back(find_op(candidates, op.id));
     return records;
 }
 
-// Single-operator partitions that the client gets as one partition, with the answers to its
-// queries. Runs as rows, or in oneDNN if rows cannot run it.
+// Single-operator partitions that the client gets as one partition, and the answers to the client's
+// queries. The group runs as rows, or operator by operator if rows cannot run it.
 struct merged_group {
     row_region region;
     std::string names;               // of the operators, for verbose lines
-    std::vector<std::size_t> op_ids; // topological order; the last op's handle is the group's
-    std::vector<abi::logical_tensor> inputs, outputs; // as given to add_op, by slot
+    std::vector<std::size_t> op_ids; // in topological order; the group has the last one's handle
+    std::vector<abi::logical_tensor> inputs, outputs; // as the client described them
 };
 
-// A partition that Maskwise compiles. The claim of a Select and of a merged group is visible: the
-// partition is supported, and oneDNN does not run it. The claim of a region is silent: if Maskwise
-// cannot compile the region, oneDNN compiles the partition as if Maskwise had claimed nothing.
+// A partition that Maskwise compiles. The claim of a Select or of a merged group is visible: the
+// client sees the partition as supported. The claim of a region is silent: if Maskwise cannot
+// compile the region, oneDNN compiles the partition.
 struct partition_claim {
     partition_facts facts;
     std::variant<select_claim, std::shared_ptr<const merged_group>, row_region> form;

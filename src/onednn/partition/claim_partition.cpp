@@ -27,7 +27,7 @@ void insert(abi::partition partition, partition_claim&& claim) {
     tables().claims.insert(partition, std::make_unique<partition_claim>(std::move(claim)));
 }
 
-// A newer oneDNN may have functions that Maskwise does not export. They cannot use a compiled
+// A newer oneDNN may have functions that Maskwise does not export. Such a function cannot use a
 // partition that only Maskwise has compiled.
 bool is_claimable(const select_claim& form, std::string& reason) {
     if (!form.real_supports && real_is_newer_than_known()) {
@@ -48,8 +48,8 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Without a Select, oneDNN's kernels are as fast as rows, so only whole attention with statistics
-// is claimed. Reports no refusal then.
+// Without a Select, oneDNN's kernels are as fast as rows. So Maskwise then claims only attention
+// with statistics, and gradients, and reports no refusal.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, output_ids(partition), {}};

@@ -4,11 +4,13 @@
 
 namespace maskwise::onednn {
 
-// Records a claim on a partition of `graph` if it is a Select alone or has a chain of rows around a
-// Select. A verbose line reports the claim, or why there is none. Throws std::bad_alloc.
+// Records a claim on a partition of `graph` if the partition is a Select alone, has rows around a
+// Select, is attention with statistics, or computes gradients of attention. Verbose lines report
+// the claim of a Select, and why a partition with a Select is not claimed. Throws std::bad_alloc.
 void claim_partition(const graph_record& graph, abi::partition partition);
 
-// The same for a partition of a single operator without a graph.
+// Claims a partition that was created from one operator without a graph, if the operator is a
+// Select and the engine is the CPU.
 void claim_single_op(const op_record& op, int engine_kind, abi::partition partition);
 
 // Records the claim on the partition of a merged group.

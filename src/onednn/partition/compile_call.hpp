@@ -25,15 +25,16 @@ struct compile_request {
 
 // Whether a required argument is null. Does not look at the lists' elements.
 bool has_nulls(const compile_call& call);
-// Throws argument_error for a null element, and as from_abi does.
+// Throws argument_error for a null element or an invalid rank.
 compile_request read_request(const compile_call& call);
 
-// The real library's answer to the call.
+// Forwards the call to the real library and returns its status.
 abi::status call_real_compile(const compile_call& call);
 // Compiles with these tensors. Throws as require_success and the real library do.
 void compile_by_onednn(abi::partition partition, abi::compiled_partition compiled,
                        const compile_request& request);
-// A tensor's layout in a partition that the real library compiled.
+// A tensor's description in a partition that the real library compiled. Throws as require_success
+// does.
 logical_tensor query_onednn(abi::const_compiled_partition compiled, std::size_t id);
 
 } // namespace maskwise::onednn

@@ -17,7 +17,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// If the real library may execute the partition, too, it must report the same in-place pair.
+// Whether the real library reports this in-place pair. Without its agreement, Maskwise reports no
+// pair, because the real library may execute the partition.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
@@ -27,8 +28,8 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
     });
 }
 
-// For functions of a newer oneDNN, which Maskwise does not export: they need oneDNN's compiled
-// partition in the handle, with the layout of dst that Maskwise has reported.
+// Functions of a newer oneDNN that Maskwise does not export need oneDNN's compiled partition in the
+// handle. The dst of oneDNN's partition must have the layout that Maskwise reports.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});
@@ -36,9 +37,10 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
         select.forbid_inplace();
 }
 
-// Makes oneDNN write the file, with the tensors as the client described them. Not if the client
-// left dst open: oneDNN crashes on a strided dst without strides. Not with a host scalar: oneDNN
-// throws, and its cache keeps an entry that points into a partition which the client will destroy.
+// Makes oneDNN write the file, with the tensors as the client described them. Does nothing for a
+// dst of unknown shape, because oneDNN crashes on a strided dst without strides. Does nothing for a
+// host scalar, because oneDNN would throw and keep a pointer into the partition in its cache, and
+// the client will destroy the partition.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {
@@ -69,7 +71,7 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_req
     return std::make_unique<executable>(std::move(parts));
 }
 
-// Null if the Select is left to the real library.
+// Null if the real library must compile the Select.
 std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
                                          const compile_call& call) {
     const auto request = read_request(call);
@@ -93,11 +95,11 @@ std::unique_ptr<executable> compile_form(const std::shared_ptr<const merged_grou
 std::unique_ptr<executable> compile_form(const row_region& region, std::size_t partition,
                                          const compile_call& call) {
     if (real_is_newer_than_known()) return nullptr;
-    if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // writes the file
+    if (subgraph_dump_wanted()) guarded([&] { leave_to_onednn(call); }); // oneDNN writes the file
     return compile_region(partition, region, read_request(call));
 }
 
-// False if the claim is left to the real library.
+// False if the real library must compile the partition.
 bool compile_and_record(const partition_claim& claim, const compile_call& call) {
     const auto start = std::chrono::steady_clock::now();
     auto compiled = std::visit(

@@ -25,20 +25,21 @@
 namespace maskwise::onednn {
 namespace {
 
-// Refuses inputs that can crash oneDNN. Takes layouts that rows cannot use: oneDNN then runs the
-// operators one by one.
+// The extents of dst. Refuses inputs that can crash oneDNN. Accepts layouts that rows cannot use,
+// because oneDNN can then run the operators one by one.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
         const auto& input = inputs[graph::position_of(inputs, port, "an input")];
         graph::require_readable(input, "tensor " + std::to_string(port.id));
-        graph::to_input_desc(input); // throws if strides are negative or reach too far
+        graph::to_input_desc(input); // throws if strides are negative, or the span is too large
         shapes[port.id] = input.extents;
     }
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// Checks dst, and completes its shape if it is strided. An open dst becomes dense by the rows.
+// Checks dst, and completes the shape of a strided dst. A dst with layout `any` becomes dense when
+// the rows are compiled.
 void complete_outputs(const row_region& region, compile_request& request) {
     const dims shape = infer_dst(region, request.inputs);
     const auto position = graph::position_of(request.outputs, region.ops.back().outputs[0], "dst");
@@ -46,12 +47,13 @@ void complete_outputs(const row_region& region, compile_request& request) {
     graph::require_fitting_dst(dst, shape);
     if (dst.layout != graph::layout_kind::strided) return;
     graph::complete_output(dst, shape, {});
-    if (elements_overlap(graph::to_desc(dst))) // oneDNN divides by such a stride
+    if (elements_overlap(graph::to_desc(dst))) // oneDNN would divide by a stride of 0
         throw argument_error("dst with strides " + to_string(dst.strides_elems) +
                              " has elements that overlap");
 }
 
-// At compile the client describes the SoftMax's second output, its statistics.
+// The record with the shapes at compile. The second output, a SoftMax's statistics, is unchanged,
+// because the client describes the statistics at compile.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
@@ -60,7 +62,7 @@ std::shared_ptr<const op_record> record_with(const op_record& record, const grap
     return copy;
 }
 
-// The region with the shapes of compile. It has a block only if a single chain still is the whole
+// The region with the shapes at compile. It has a block only if a single chain is still the whole
 // region.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
@@ -74,7 +76,7 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     return now;
 }
 
-// Refuses sizes beyond any machine's memory: oneDNN would end the process.
+// Refuses strided tensors above 1 TiB, because oneDNN would end the process.
 void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& tensors) {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
     for (const auto& tensor : tensors)
@@ -85,7 +87,7 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& t
                                  to_string(tensor.extents) + " is too large for oneDNN");
 }
 
-// Row-major and without gaps: the layout in which rows run.
+// Rows cannot read oneDNN's own layouts, so scores with layout `any` become row-major without gaps.
 logical_tensor dense(const logical_tensor& scores) {
     if (!scores.rank_known || scores.extents.empty())
         throw argument_error("the rank of the scores is not known");
@@ -94,7 +96,8 @@ logical_tensor dense(const logical_tensor& scores) {
     return completed(scores, scores.extents);
 }
 
-// By default, round as oneDNN's operators do, because its clients compare results with them.
+// By default, attention rounds as oneDNN's operators do, because clients compare results with
+// oneDNN's.
 attention_order wanted_order() {
     const auto wanted = read_environment("MASKWISE_ATTENTION_ORDER").value_or("operators");
     if (wanted == "operators") return attention_order::operators;
@@ -110,7 +113,7 @@ void require_gain(const tile_plan& plan, const graph_settings& settings) {
     if (!reason.empty()) throw argument_error(reason);
 }
 
-// The region as a whole, tile by tile: oneDNN runs none of it, and scores are never stored.
+// Compiles the region as one attention. oneDNN runs no operator of the region.
 std::unique_ptr<executable> compile_attention(const row_region& region,
                                               const compile_request& request) {
     assembly parts(partition_kind::attention, region, request);
@@ -127,7 +130,7 @@ std::unique_ptr<executable> compile_gradients(const row_region& region,
 }
 
 // oneDNN runs the operators before and after the rows; a merged group has none. Each part chooses
-// the layouts of its outputs, but the part before must write dense scores.
+// the layouts of its outputs, except that the part before the rows must write dense scores.
 std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
     assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
@@ -157,7 +160,7 @@ struct attempt {
 
 using compile_function = std::unique_ptr<executable>(const row_region&, const compile_request&);
 
-// Prints the outcome as a verbose line.
+// Compiles the region in one way, and prints the outcome as a verbose line.
 attempt try_compile(compile_function& compile, partition_kind kind, std::size_t partition,
                     const row_region& region, const compile_request& request) {
     try {
@@ -170,7 +173,8 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
     }
 }
 
-// As gradients; or as attention, or else as rows.
+// Tries gradients, then attention, then rows, and returns the first attempt that compiles, else the
+// last one. If attention does not compile, tries rows only if rows gain something.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.gradients) {
         auto whole =
@@ -195,9 +199,9 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return try_block(partition, region, request).compiled;
 }
 
-// The claim is visible, so oneDNN cannot take the partition back: dst is checked and completed
-// here, and the chain is searched again if the client compiles with other shapes than at add_op. If
-// oneDNN throws on the operators one by one, too, the first reason is reported.
+// The claim is visible, so oneDNN cannot compile the partition instead. Checks and completes dst.
+// Searches the chain again if the client compiles with other shapes than at add_op. If oneDNN
+// throws in compile_operators, the exception is replaced by the rows' error, if there is one.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

@@ -8,16 +8,18 @@
 
 namespace maskwise::onednn {
 
-// Both print a verbose line with the partition's id for each form that they try.
+// Both functions try gradients, attention and rows, in this order. For each of these that they
+// claim or refuse, they print a verbose line with the partition's id.
 
-// Compiles a silent claim with a block. Null if no form of the block compiles: oneDNN then compiles
-// the whole partition.
+// Compiles a silent claim. Returns null if nothing compiles, and oneDNN then compiles the whole
+// partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_request& request);
 
-// Compiles a merged group. The plugin has promised it for every shape and layout, so if rows cannot
-// run it, oneDNN runs operator by operator. Throws if oneDNN cannot compile an operator either, and
-// argument_error if types differ from add_op.
+// Compiles a merged group. The plugin has claimed the group for every shape and layout. So if rows
+// cannot run the group, the group runs operator by operator. Throws if oneDNN cannot compile an
+// operator. Throws argument_error if a tensor has another type than at add_op. Only a cond may have
+// another type, if the group runs operator by operator.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request);
 

@@ -33,16 +33,17 @@ owners owners_of(std::span<const abi::partition> partitions) {
     owners result;
     for (abi::partition partition : partitions) {
         const bool is_claimed = tables().claims.find(partition) != nullptr;
-        owner all{0, is_claimed ? "maskwise" : "onednn"};
-        real_partition_get_id(partition, &all.partition);
+        owner entry{0, is_claimed ? "maskwise" : "onednn"};
+        real_partition_get_id(partition, &entry.partition);
         const auto* const merged = find_merged(partition);
         for (const std::size_t id : merged != nullptr ? merged->op_ids : op_ids(partition))
-            result.emplace(id, all);
+            result.emplace(id, entry);
     }
     return result;
 }
 
-// Names are any bytes, but JSON is UTF-8: bytes outside ASCII become characters of the same number.
+// Names may hold any bytes, but JSON is UTF-8. Bytes outside ASCII become \u escapes of the same
+// number.
 std::string quoted(std::string_view text) {
     std::string result = "\"";
     for (const char c : text) {
@@ -55,8 +56,8 @@ std::string quoted(std::string_view text) {
     return result + '"';
 }
 
-// JSON lacks infinity and NaN. Infinity is a number that reads back as infinity, NaN is null. Every
-// locale gets a decimal point.
+// JSON lacks infinity and NaN. Infinity becomes 1e39, which reads back as infinity in f32. NaN
+// becomes null. The decimal separator is a point in every locale.
 std::string number_text(float value) {
     if (std::isnan(value)) return "null";
     if (std::isinf(value)) return value < 0 ? "-1e39" : "1e39";
@@ -123,9 +124,9 @@ std::string tensor_text(const abi::logical_tensor& tensor) {
 
 template <class Items, class Text>
 std::string joined(const Items& items, const char* separator, Text&& text) {
-    std::string all;
-    for (const auto& item : items) all += (all.empty() ? "" : separator) + text(item);
-    return all;
+    std::string result;
+    for (const auto& item : items) result += (result.empty() ? "" : separator) + text(item);
+    return result;
 }
 
 std::string operator_text(const op_record& op, const owners& whose) {
@@ -144,7 +145,7 @@ std::string operator_text(const op_record& op, const owners& whose) {
            "],\n  \"outputs\": [" + joined(op.outputs, ",\n   ", tensor_text) + "]}";
 }
 
-// Inputs that no operator makes, or outputs that none reads, without repeats.
+// Ids of inputs that no operator makes, or of outputs that no operator reads, each once.
 std::vector<std::size_t> ports(const op_list& ops, bool of_inputs) {
     std::vector<std::size_t> ids, others;
     for (const auto& op : ops) {
@@ -176,7 +177,7 @@ std::string_view folder() {
     return read_environment("MASKWISE_DUMP").value_or("");
 }
 
-// Processes may share the folder.
+// The file's name has the process's number, because processes may share the folder.
 std::string next_path() {
     static std::atomic<unsigned> count{0};
     return std::string(folder()) + "/graph-" + std::to_string(getpid()) + '-' +

@@ -49,8 +49,8 @@ std::string executable::describe() const {
     return text.empty() ? "oneDNN operator by operator" : text;
 }
 
-// Scratch in the client's memory, if there is any, else that of an earlier execution, else new
-// memory.
+// Scratch in the client's memory. If that is null, an earlier execution's scratch, else new
+// scratch.
 std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memory) const {
     if (auto cached = client_memory ? nullptr : scratch_.take()) return cached;
     auto taken = std::make_unique<scratch>();
@@ -58,7 +58,7 @@ std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memor
         taken->memory = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes());
     std::byte* const first =
         first_aligned(client_memory ? static_cast<std::byte*>(client_memory) : taken->memory.get());
-    taken->tensors.reserve(parts_.inner.size()); // first, so that no handle is lost
+    taken->tensors.reserve(parts_.inner.size()); // push_back must not throw, or a handle leaks
     for (const auto& value : parts_.inner) {
         abi::tensor tensor = nullptr;
         const auto described = to_abi(value.tensor);
@@ -70,7 +70,7 @@ std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memor
     return taken;
 }
 
-// Segments depend on each other, and share the scratch memory with the next execution. So the
+// Segments read each other's results, and the next execution reuses the scratch memory. So the
 // plugin waits for the work that a segment queues.
 abi::status executable::run_segments(const execution& tensors) const {
     for (const auto& segment : parts_.segments) {

@@ -13,8 +13,8 @@
 
 namespace maskwise::onednn {
 
-// The arguments that every form of execute shares. Tensors are positional: the lists are those of
-// compile. Only the tensors' memory counts, not their descriptions, as in the real library.
+// The arguments that every form of execute shares. Tensors are in the order of the lists passed to
+// compile. As in the real library, only a tensor's memory counts, not its description.
 struct execute_call {
     abi::stream stream;
     std::size_t num_inputs;
@@ -24,7 +24,7 @@ struct execute_call {
     abi::const_tensor scratchpad = nullptr;
 };
 
-// A tensor of an execution: a position in one of the client's lists, or in scratch memory.
+// A tensor of an execution: its position in one of the client's lists or among the inner values.
 struct place {
     enum class list : std::uint8_t { inputs, outputs, inner };
     list in = list::inputs;
@@ -49,11 +49,11 @@ class segment {
 public:
     virtual ~segment() = default;
 
-    // invalid_arguments if a tensor lacks memory.
+    // Returns invalid_arguments if a tensor with elements has no memory.
     virtual abi::status run(const execution& tensors) const = 0;
-    // Whether work may continue after the return, as on SYCL.
+    // Whether `run` may return before the work is complete, as on SYCL.
     virtual bool is_queued() const { return false; }
-    // For verbose lines: the plan, if Maskwise runs the segment.
+    // The plan for verbose lines; empty if oneDNN runs the segment.
     virtual std::string describe() const { return {}; }
 };
 
@@ -74,15 +74,16 @@ struct executable_parts {
     abi::engine engine;
     tensor_list inputs;                       // as given to compile
     tensor_list outputs;                      // the same, with shapes and strides filled in
-    std::vector<std::size_t> output_ids;      // of its results: the client's lists may name others
-    std::optional<abi::inplace_pair> inplace; // an output may share an input's memory
+    std::vector<std::size_t> output_ids;      // of the results; `outputs` may list other tensors
+    std::optional<abi::inplace_pair> inplace; // the output that may overwrite an input
     std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of the lists
     std::vector<std::unique_ptr<segment>> segments;
     std::vector<inner_value> inner;
     std::size_t inner_bytes = 0;
 
-    bool makes(std::size_t id) const; // whether it is a result
-    // Positions in the client's lists. An execution then needs lists of at least that length.
+    bool makes(std::size_t id) const; // whether the tensor is a result
+    // The tensor at a position in the client's list. Every execution must then pass a list that has
+    // this position.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };
@@ -92,7 +93,7 @@ class executable {
 public:
     explicit executable(executable_parts&& parts) : parts_(std::move(parts)) {}
 
-    partition_facts partition; // set once compiled
+    partition_facts partition; // set by compile_partition
 
     partition_kind kind() const { return parts_.kind; }
     const tensor_list& inputs() const { return parts_.inputs; }
@@ -101,13 +102,14 @@ public:
     void forbid_inplace() { parts_.inplace.reset(); }
 
     bool makes(std::size_t id) const { return parts_.makes(id); }
-    // The stream is not null, and the work that makes the inputs is done. invalid_arguments if a
-    // list is too short or a tensor lacks memory.
+    // The stream must not be null, and the inputs must be ready. Returns invalid_arguments if a
+    // list is null or too short, out_of_memory without scratch, else the status of the first
+    // segment that fails.
     abi::status execute(const execute_call& call) const;
-    // The bytes that execute uses in call.scratchpad, at any alignment. If that is null, the
-    // executable keeps memory of its own.
+    // The bytes that execute needs in call.scratchpad, at any alignment. If the scratchpad is null,
+    // the executable allocates the memory and caches it.
     std::size_t scratch_bytes() const;
-    // For verbose lines: how the partition runs.
+    // The segments' plans, for verbose lines.
     std::string describe() const;
 
 private:

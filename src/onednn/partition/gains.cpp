@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// If a mask replaces scores where it is true, oneDNN before 3.8 computes it by arithmetic. Rows
-// gain nothing then (measured with oneDNN 3.7).
+// If a mask replaces scores where it is true, oneDNN before 3.8 computes the mask by arithmetic.
+// Rows gain nothing then.
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);
@@ -30,15 +30,15 @@ bool masks_by_arithmetic(const fusion::row_chain& chain) {
 }
 
 // The client chooses the extents, so their product may overflow 64 bits.
-bool has_fewer_elements(const dims& extents, std::int64_t than) {
+bool has_fewer_elements(const dims& extents, std::int64_t limit) {
     std::optional<std::int64_t> count = 1;
     for (const std::int64_t extent : extents)
         if (count) count = checked_multiply(*count, extent);
-    return count && *count < than;
+    return count && *count < limit;
 }
 
-// oneDNN 3.13 has fast code for a mask of the scores' shape. Then a short chain gains less than
-// cutting the partition in two costs.
+// oneDNN from 3.8 on has fast code for a mask of the scores' shape. With few scores, a short chain
+// then gains less than it costs to divide the partition.
 bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
     if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
@@ -64,17 +64,17 @@ std::string reason_against_rows(const row_region& region) {
     if (std::ranges::count(region.ops, graph::op_kind::select, &graph::op::kind) == 0)
         return "oneDNN is as fast without a Select";
     if (masks_by_arithmetic(region.block->rows))
-        return "this oneDNN is as fast with a mask that replaces scores";
+        return "this oneDNN is as fast with a mask that replaces scores where it is true";
     if (masks_element_by_element(region.ops, region.block->rows))
         return "this oneDNN is as fast with a mask of the scores' own shape";
     return {};
 }
 
-// If oneDNN computes 16 bits by AMX, Maskwise is faster only by AMX, too.
+// If oneDNN multiplies 16-bit matrices by AMX, Maskwise is faster only if it uses AMX, too.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
     if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx() && !plan.multiplies_by_tiles())
-        return "oneDNN has this CPU's products of matrices";
+        return "oneDNN multiplies by AMX, and Maskwise does not";
     if (may_use_threads(plan) && !has_tbb(tbb_search::open_too))
         return "oneTBB is missing, and oneDNN may have threads";
     return {};

@@ -7,12 +7,13 @@
 
 namespace maskwise::onednn {
 
-// The reason why Maskwise gains nothing over oneDNN; empty if it gains.
+// Both functions return the reason why Maskwise gains nothing over oneDNN; the text is empty if
+// Maskwise is faster.
 
-// For the region cut in two around its rows.
+// Maskwise runs only the region's rows, and oneDNN runs the operators before and after the rows.
 std::string reason_against_rows(const row_region& region);
 
-// For the region as one attention.
+// Maskwise runs the region as one attention.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings);
 
 } // namespace maskwise::onednn

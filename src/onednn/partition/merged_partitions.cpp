@@ -35,7 +35,7 @@ bool may_merge(const graph_record& record, int policy) {
 
 using id_lists = std::vector<std::vector<std::size_t>>;
 
-// The operators that form single-operator partitions in the real library.
+// The operators that the real library supports as single-operator partitions.
 using single_op_set = std::set<std::size_t>;
 
 single_op_set single_ops(const graph_record& record, const partition_list& real,
@@ -50,7 +50,7 @@ single_op_set single_ops(const graph_record& record, const partition_list& real,
 
 using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
 
-// The operators that oneDNN accepted: the first of each id.
+// Translates the first operator of each id, because oneDNN ignores the others.
 std::vector<graph::op> translate_all(const graph_record& record) {
     std::vector<graph::op> ops;
     std::set<std::size_t> seen;
@@ -59,7 +59,7 @@ std::vector<graph::op> translate_all(const graph_record& record) {
     return ops;
 }
 
-// The operators are in topological order: the last makes dst.
+// `merged.ops` are in topological order, so the last operator makes dst.
 std::shared_ptr<const merged_group> make_group(const graph_record& graph,
                                                fusion::merged_chain&& merged) {
     auto group = std::make_shared<merged_group>();
@@ -80,7 +80,8 @@ std::shared_ptr<const merged_group> make_group(const graph_record& graph,
     return group;
 }
 
-// The groups of single operators in a graph. Throws argument_error if a tensor cannot be read.
+// The graph's groups of single-operator partitions. Throws argument_error if a tensor cannot be
+// read.
 group_map find_merged_groups(const graph_record& record, const single_op_set& single) {
     const auto ops = translate_all(record);
     const auto stands_alone = [&](std::size_t id) { return single.contains(id); };
@@ -92,7 +93,7 @@ group_map find_merged_groups(const graph_record& record, const single_op_set& si
     return groups;
 }
 
-// The last member of a group represents it; the others are left out.
+// Lists the last member of each group, which represents the group, and no other member.
 std::vector<listed_partition> without_members(const id_lists& ids, const group_map& groups) {
     std::vector<listed_partition> list;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -140,8 +141,8 @@ std::vector<listed_partition> list_partitions(abi::graph graph, const graph_reco
     return in_topological_order(without_members(ids, groups), real.list);
 }
 
-// The client may ask for more partitions than exist. For the rest it gets the hollow objects that
-// the real library creates.
+// If the client requests more partitions than exist, the real library creates empty objects for the
+// rest.
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions) {
     const auto& listed = record.listed;

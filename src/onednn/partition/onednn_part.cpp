@@ -30,10 +30,10 @@ using owned_graph = owned<abi::graph, real_graph_destroy>;
 using owned_partition = owned<abi::partition, real_partition_destroy>;
 using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_destroy>;
 
-// Bounds, because an execution keeps the handles on the stack.
+// Bounds on a segment's tensors, because an execution stores their handles on the stack.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
-// Moves a tensor to another layout: an input before a segment runs, or an output after it.
+// Copies a tensor to another layout: an input before a segment, or an output after a segment.
 struct copy {
     place src, dst;
     std::shared_ptr<const select_plan> plan;
@@ -68,7 +68,7 @@ public:
     std::optional<place> scratchpad;
 };
 
-// Before 3.13 a client cannot own the scratchpad.
+// oneDNN before 3.13 has no execute_v2 and allocates the scratchpad itself.
 abi::status onednn_segment::run(const execution& tensors) const {
     abi::const_tensor in[max_segment_inputs], out[max_segment_outputs];
     const abi::status copied = guarded([&] {
@@ -104,7 +104,7 @@ std::vector<owned_partition> partitions_of(abi::graph graph) {
     require_success(real_graph_filter(graph, abi::policy_fusion), "filter");
     std::vector<abi::partition> handles(partition_count(graph));
     std::vector<owned_partition> partitions;
-    partitions.reserve(handles.size()); // first, so that no handle is lost
+    partitions.reserve(handles.size()); // now, because a later exception would lose handles
     if (!handles.empty())
         require_success(real_graph_get_partitions(graph, handles.size(), handles.data()),
                         "get_partitions");
@@ -149,16 +149,18 @@ bool has_known_strides(const logical_tensor& tensor) {
     return tensor.layout == graph::layout_kind::strided && tensor.shape_known();
 }
 
-// oneDNN 3.7 to 3.13 infer the layout of a MatMul's input even from strides of extents of 1, and
-// compute wrong results if such a stride is odd. Passing the usual strides instead does not help:
-// oneDNN's caches treat both as equal and return the code for the odd ones. oneDNN 3.12 skips no
-// gaps of an input with fewer dimensions than the result. Row-major copies are right.
+// oneDNN 3.7 to 3.13 read the strides of extents of 1 when they infer the layout of a MatMul's
+// input. If such a stride is unusual, the results are wrong. Usual strides in its place do not
+// help: oneDNN's caches treat both layouts as equal and return the code for the unusual one.
+// oneDNN 3.12 ignores gaps in an input that has fewer dimensions than the result. Row-major copies
+// give right results.
 bool must_be_row_major(const logical_tensor& input, int result_rank) {
     return has_known_strides(input) && (input.extents.rank() < result_rank ||
                                         input.strides_elems != graph::meant_strides(input));
 }
 
-// Describes the tensor to oneDNN, or the copy of it that the segment will make.
+// Adds an input of the segment. Returns the description that oneDNN compiles with. If the segment
+// must copy the input first, the description is the copy's.
 logical_tensor take_input(assembly& target, onednn_segment& segment, const logical_tensor& input,
                           int result_rank) {
     const place client = target.place_of(input.id);
@@ -180,26 +182,28 @@ bool needs_copy(const logical_tensor& output) {
     return !is_row_major && strides != dense_strides(output.extents, 1, order_of(strides));
 }
 
-// The output as oneDNN has laid it out. `asked` is the wanted tensor, which may need a copy.
+// Adds an output of the segment. `output` has the layout that oneDNN chose. `requested` is the
+// tensor that the client or a later part expects. If `requested` needs a copy, adds the copy to
+// `results`.
 void take_output(assembly& target, onednn_segment& segment, const logical_tensor& output,
-                 const logical_tensor& asked, std::vector<copy>& results) {
-    if (!needs_copy(asked)) {
+                 const logical_tensor& requested, std::vector<copy>& results) {
+    if (!needs_copy(requested)) {
         segment.outputs.push_back(target.add(output));
         return;
     }
     segment.outputs.push_back(target.add_inner(output));
-    results.push_back({segment.outputs.back(), target.add(asked),
-                       make_copy_plan(to_desc(output), to_desc(asked))});
+    results.push_back({segment.outputs.back(), target.add(requested),
+                       make_copy_plan(to_desc(output), to_desc(requested))});
 }
 
-// If oneDNN throws, its cache of compiled partitions keeps an entry that points into the partition,
-// and reads it when it evicts. So the partition is never destroyed. If oneDNN finds such an entry
-// again, it throws std::future_error and adds no other.
-void compile_or_keep(onednn_segment& segment, const compile_request& request) {
+// If oneDNN throws, its cache of compiled partitions has an entry that points into the partition,
+// and eviction reads the entry. So the partition must never be destroyed. If oneDNN finds such an
+// entry again, it throws std::future_error and adds no entry.
+void compile_or_leak(onednn_segment& segment, const compile_request& request) {
     try {
         compile_by_onednn(segment.partition.get(), segment.compiled.get(), request);
     } catch (const error&) {
-        throw; // a status
+        throw; // oneDNN returned a status
     } catch (const std::future_error&) {
         throw;
     } catch (...) {
@@ -216,25 +220,25 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
 
-// `asked` has the client's tensors, or those of later partitions.
-void add_by_onednn(assembly& target, owned_partition partition, const compile_request& asked) {
+// `requested` has the tensors that the client or later partitions expect.
+void add_by_onednn(assembly& target, owned_partition partition, const compile_request& requested) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
-    compile_request request{{}, {}, asked.engine};
+    compile_request request{{}, {}, requested.engine};
     int result_rank = 0;
-    for (const auto& output : asked.outputs) {
+    for (const auto& output : requested.outputs) {
         request.outputs.push_back(needs_copy(output) ? row_major_like(output) : output);
         result_rank = std::max(result_rank, output.extents.rank());
     }
-    for (const auto& input : asked.inputs)
+    for (const auto& input : requested.inputs)
         request.inputs.push_back(take_input(target, *segment, input, result_rank));
     abi::compiled_partition compiled = nullptr;
     require_success(real_compiled_partition_create(&compiled, segment->partition.get()),
                     "compiled_partition_create");
     segment->compiled.reset(compiled);
-    compile_or_keep(*segment, request);
+    compile_or_leak(*segment, request);
     std::vector<copy> results;
-    for (const auto& output : asked.outputs)
+    for (const auto& output : requested.outputs)
         take_output(target, *segment, query_onednn(compiled, output.id), output, results);
     if (const std::size_t bytes = scratch_bytes_of(compiled); bytes > 0)
         segment->scratchpad = target.scratchpad(bytes);
@@ -242,25 +246,29 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// oneDNN chooses the layout of values between segments.
+// oneDNN chooses the layout of values between segments, except of `in_layout`.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
     if (!select && !is_supported(partition.get()))
-        throw argument_error("oneDNN does not support a part alone");
-    compile_request asked{{}, {}, engine};
+        throw argument_error("oneDNN does not support a part of the region as a partition");
+    compile_request requested{{}, {}, engine};
     for (const std::size_t id : input_ids(partition.get()))
-        asked.inputs.push_back(target.known(id));
+        requested.inputs.push_back(target.known(id));
     for (const std::size_t id : output_ids(partition.get()))
-        asked.outputs.push_back(in_layout && in_layout->id == id ? *in_layout : target.wanted(id));
-    if (asked.inputs.size() > max_segment_inputs || asked.outputs.size() > max_segment_outputs)
-        throw argument_error("a part has " + std::to_string(asked.inputs.size()) + " inputs and " +
-                             std::to_string(asked.outputs.size()) + " outputs, which are too many");
-    if (select && add_as_select(target, *select, asked.inputs, asked.outputs)) return;
-    add_by_onednn(target, std::move(partition), asked);
+        requested.outputs.push_back(in_layout && in_layout->id == id ? *in_layout
+                                                                     : target.wanted(id));
+    if (requested.inputs.size() > max_segment_inputs ||
+        requested.outputs.size() > max_segment_outputs)
+        throw argument_error("a part has " + std::to_string(requested.inputs.size()) +
+                             " inputs and " + std::to_string(requested.outputs.size()) +
+                             " outputs, which are too many");
+    if (select && add_as_select(target, *select, requested.inputs, requested.outputs)) return;
+    add_by_onednn(target, std::move(partition), requested);
 }
 
-// oneDNN supports host scalars only inside larger partitions; compiling a part with one throws.
+// oneDNN supports host scalars only inside larger partitions. Compiling a part with a host scalar
+// would throw.
 void refuse_host_scalars(const assembly& target, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
         const auto* const now = target.find(input.id);

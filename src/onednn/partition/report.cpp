@@ -14,7 +14,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// A 0-D tensor has no numbers to print. (oneDNN prints uninitialized memory.)
+// Empty for a 0-D tensor, for which oneDNN prints uninitialized memory.
 std::string join(const dims& values, char separator) {
     std::string text;
     for (int i = 0; i < values.rank(); ++i) {
@@ -35,8 +35,8 @@ void append_tensors(std::string& text, const char* role, const tensor_list& tens
     }
 }
 
-// In oneDNN's format and on standard output, so that tools that parse ONEDNN_VERBOSE see Maskwise's
-// partitions, too. Their backend is `maskwise`.
+// Prints a line in oneDNN's format on standard output, so that tools that parse ONEDNN_VERBOSE see
+// Maskwise's partitions. Their backend is `maskwise`.
 void print_onednn_line(const char* event, const executable& compiled, const char* scratchpad_owner,
                        milliseconds duration) {
     const graph_settings& settings = compiled.partition.settings;

@@ -20,7 +20,7 @@ select_segment::select_segment(const graph::compiled_select& select,
                                const std::array<source, 3>& sources, place dst)
     : plan_(select.plan), is_empty_(select.is_empty), sources_(sources), dst_(dst) {}
 
-// oneTBB throws if it has no memory for its tasks.
+// Guarded, because oneTBB throws if it has no memory for its tasks.
 abi::status select_segment::run(const execution& tensors) const {
     const void* const cond = address_of(tensors, sources_[0]);
     const void* const src_0 = address_of(tensors, sources_[1]);

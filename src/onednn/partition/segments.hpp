@@ -14,7 +14,8 @@
 
 namespace maskwise::onednn {
 
-// A tensor that a segment reads. A tensor of one element may be a host scalar.
+// A tensor that a segment reads. `is_number`: the tensor has one element, so it may be a host
+// scalar.
 struct source {
     place memory;
     bool is_number;
@@ -22,7 +23,8 @@ struct source {
 
 class select_segment final : public segment {
 public:
-    // Sources are cond, src_0 and src_1. Null pointers are invalid_arguments unless dst is empty.
+    // Sources are cond, src_0 and src_1. `run` returns invalid_arguments for a null pointer unless
+    // dst is empty.
     select_segment(const graph::compiled_select& select, const std::array<source, 3>& sources,
                    place dst);
 

@@ -19,8 +19,9 @@ namespace maskwise::onednn {
 
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
-// Memory for the first elements of containers, which it must outlive. Freed memory is not reused.
-// std::pmr needs the runtime of GCC 9.
+// Memory for the first elements of containers; later elements come from operator new. Must outlive
+// the containers. Never reuses freed memory. Not std::pmr, because std::pmr needs the runtime of
+// GCC 9.
 class small_room {
 public:
     void* allocate(std::size_t bytes) {
@@ -57,9 +58,10 @@ struct room_allocator {
     small_room* room;
 };
 
-// An operator as the client described it, in oneDNN's numbers. It is translated only if its graph
-// has a marker. Every operator of every graph is recorded, so a record of usual size (three inputs,
-// one output, a short name, an attribute) is a single allocation.
+// An operator as the client described it, with oneDNN's numbers. The plugin records every operator
+// of every graph, so a record of usual size (three inputs, one output, a short name, an attribute)
+// is a single allocation. The plugin translates a record only if the graph has a marker or the
+// operator is a Select.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;
@@ -73,7 +75,7 @@ public:
     ~op_record() = default;
 
     // malloc would cost more than the rest of recording, because it merges and splits freed blocks
-    // of this size. So each thread caches a bounded number of freed records.
+    // of this size. So each thread caches at most 63 freed records.
     static void* operator new(std::size_t bytes);
     static void operator delete(void* memory) noexcept;
 
@@ -85,16 +87,18 @@ public:
 
     void set(int attribute_name, attribute value);
     const attribute* find(int attribute_name) const; // null if it is not set
-    // Whether it marks a graph with partitions to claim: Select, the statistics of a SoftMax, or
-    // the Exp that makes weights from them.
+    // Whether a graph with this operator may have partitions to claim: a Select, a SoftMax with
+    // statistics, or an Exp, which may compute weights from statistics.
     bool is_marker() const;
 
-    // Set by add_op: the client's next change is made to a copy. It stays set after the graph is
-    // gone, because another thread may still be reading the record there.
-    std::atomic<bool> is_shared = false; // threads may add it to their graphs at once
+    // Set by add_op. The client's next change then applies to a copy. Stays set after the graph is
+    // destroyed, because a thread may still be reading the record in another graph. Atomic, because
+    // several threads may add the operator to graphs at once.
+    std::atomic<bool> is_shared = false;
 };
 
-// The client's settings of a graph. Graphs that Maskwise cuts from it get the same settings.
+// The client's settings of a graph. Graphs that Maskwise builds from parts of the graph have the
+// same settings.
 struct graph_settings {
     int engine_kind = abi::engine_cpu;
     int fpmath_mode = 0;
@@ -111,7 +115,7 @@ struct partition_facts {
     graph_settings settings;
 };
 
-// A partition that the client gets, by its index in the real library's list.
+// A partition that the client gets. `index` is its index in the real library's list.
 struct listed_partition {
     std::size_t index;
     std::shared_ptr<const merged_group> group; // null if nothing is merged into it
@@ -127,14 +131,14 @@ struct graph_record {
 // The first tensor with that id, or null.
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
 
-// The first operator with that id, which oneDNN accepted, or null.
+// The first operator with that id, or null. oneDNN ignores later operators with the same id.
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 
 // The names, joined as oneDNN joins them in a partition's lines.
 std::string joined_names(const op_list& ops);
 
-// Adds a copy of the operator to a graph of the real library, with the id, attributes and tensors
-// that the client gave it. Throws argument_error if that library refuses.
+// Adds a copy of the client's operator to a graph of the real library, with the same id, attributes
+// and tensors. Throws as require_success does if the real library returns an error.
 void add_recorded(abi::graph graph, const op_record& record);
 
 } // namespace maskwise::onednn

@@ -5,7 +5,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// Indexed by number; test_a_dump_is_onednns compares the names with oneDNN's output.
+// Indexed by oneDNN's number.
 // clang-format off
 constexpr const char* operators[] = {
     "Abs", "AbsBackward", "Add", "AvgPool", "AvgPoolBackward", "BatchNormTrainingBackward",
@@ -32,9 +32,9 @@ constexpr const char* properties[] = {"undef", "variable", "constant", "host_sca
 constexpr const char* fpmath_modes[] = {"strict", "bf16", "f16", "any", "tf32"};
 
 template <std::size_t Count>
-const char* name_of(const char* const (&names)[Count], int number, const char* otherwise) {
+const char* name_of(const char* const (&names)[Count], int number, const char* fallback) {
     const auto index = static_cast<std::size_t>(number);
-    return index < Count ? names[index] : otherwise;
+    return index < Count ? names[index] : fallback;
 }
 
 template <std::size_t Count>
@@ -43,8 +43,8 @@ std::string name_or_number(const char* const (&names)[Count], int number) {
     return name != nullptr ? name : std::to_string(number);
 }
 
-// Attributes are numbered by type, 16 numbers per type: f32, f32 list, integer, integer list,
-// boolean, text.
+// One row for each type of attribute: f32, f32 list, integer, integer list, boolean, text. `first`
+// is the number of the row's first name.
 constexpr int per_type = 16;
 constexpr struct {
     int first;

@@ -8,13 +8,13 @@ namespace maskwise::onednn {
 std::string operator_name(int number);
 std::string data_type_name(int number);
 
-// "undef" and "unknown" if oneDNN is newer.
+// oneDNN's name. If oneDNN is newer than the list: "undef" for a property, "unknown" for a mode.
 const char* property_name(int number);
 const char* fpmath_name(int number);
 
 struct attribute_words {
     std::string name;
-    bool is_list; // else it is one number
+    bool is_list; // else the attribute is a single value
 };
 attribute_words words_of_attribute(int number);
 

@@ -5,9 +5,9 @@
 namespace maskwise::onednn {
 namespace {
 
-constinit side_tables all;
+constinit side_tables the_tables;
 
-// The child would inherit a lock that no thread of it could release.
+// A fork waits for the lock. Else the child could inherit a lock that none of its threads releases.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { table_writes.lock(); }, [] { table_writes.unlock(); }, [] { table_writes.unlock(); });
 
@@ -16,7 +16,7 @@ constinit side_tables all;
 std::mutex table_writes;
 
 side_tables& tables() {
-    return all;
+    return the_tables;
 }
 
 } // namespace maskwise::onednn

@@ -12,26 +12,26 @@ namespace maskwise::onednn {
 // Held while any table inserts or erases a handle, and around a fork.
 extern std::mutex table_writes;
 
-// Records of real handles, looked up without a lock. An entry is removed before the handle's
-// destruction is forwarded, because addresses are reused.
-//
-// A bucket is a list of nodes. Nodes are added and never freed; an empty node is filled again for
-// another handle of the same bucket. So a reader that walks a bucket during changes sees valid
-// nodes only, and it dereferences a record only if the key is its handle. That record lives until
-// the handle is destroyed or compiled again; using a handle during that is wrong with oneDNN alone,
-// too. The largest number of handles alive at once bounds the memory.
+// Records of real handles, looked up without a lock. The plugin erases an entry before it forwards
+// the handle's destruction, because oneDNN reuses addresses.
+// A bucket is a list of nodes. Nodes are never freed, but an empty node is filled again for another
+// handle of the same bucket. So a reader that walks a changing bucket sees only valid nodes. The
+// reader dereferences a record only if the node has the reader's handle. The record lives until the
+// handle is destroyed or compiled again. While one thread destroys or compiles the handle, no other
+// thread may use the handle, as with oneDNN alone. The largest number of handles alive at once
+// bounds the memory.
 template <typename Record>
 class handle_map {
 public:
-    // The record of `handle` or null. Any thread, no lock. Null is not a handle: it marks empty
-    // nodes. A node that is being filled has a null handle and a record.
+    // The record of `handle`, or null. Takes no lock, so any thread may call this function. A null
+    // handle marks an empty node, which has a record while the node is being filled.
     Record* find(const void* handle) {
         node* const entry = handle != nullptr ? node_with(handle, bucket_of(handle)) : nullptr;
         return entry != nullptr ? entry->record.load(std::memory_order_relaxed) : nullptr;
     }
 
-    // Stores `record` for `handle`, replacing an earlier one. If it throws std::bad_alloc, nothing
-    // has changed.
+    // Stores `record` for `handle` and frees an earlier record. If it throws std::bad_alloc, the
+    // map is unchanged.
     void insert(const void* handle, std::unique_ptr<Record> record) {
         std::unique_ptr<Record> replaced; // freed after the lock is released
         const std::lock_guard lock(table_writes);
@@ -63,7 +63,7 @@ private:
         return buckets_[(bits * 0x9E3779B97F4A7C15U) >> 54];
     }
 
-    // The bucket's node with `handle`, or an empty node if `handle` is null; null if there is none.
+    // The bucket's first node with `handle`, or null. A null `handle` finds an empty node.
     static node* node_with(const void* handle, node& bucket) {
         node* entry = &bucket;
         while (entry != nullptr && entry->handle.load(std::memory_order_acquire) != handle)
@@ -71,7 +71,7 @@ private:
         return entry;
     }
 
-    // The handle's node, else an empty one of its bucket, else a new one.
+    // The handle's node, else an empty node of the handle's bucket, else a new node.
     node& node_for(const void* handle) {
         node& bucket = bucket_of(handle);
         for (const void* const key : {handle, static_cast<const void*>(nullptr)})
@@ -93,7 +93,7 @@ class executable;
 
 // Before you insert or erase, include the header of the record.
 struct side_tables {
-    handle_map<std::shared_ptr<op_record>> ops; // in their present state
+    handle_map<std::shared_ptr<op_record>> ops; // as the client last changed them
     handle_map<graph_record> graphs;
     handle_map<partition_claim> claims; // by partition
     handle_map<tensor_record> tensors;

@@ -26,7 +26,7 @@ constexpr known_type types[] = {
 struct known_operator {
     int abi;
     graph::op_kind kind;
-    int attribute = abi::attr_none; // has a row's constant
+    int attribute = abi::attr_none; // the attribute that is a row operator's constant
 };
 #define F(name, number)                                                                            \
     { number, graph::op_kind::name }
@@ -88,8 +88,8 @@ std::optional<float> zero_point_of(const op_record& record) {
     return static_cast<float>(*zero_point);
 }
 
-// nullopt if the operator has no constants, if one is missing, or if oneDNN refuses them. oneDNN
-// then reports the fault.
+// nullopt if the operator has no constants, or if a constant is missing or invalid. oneDNN reports
+// missing and invalid constants.
 std::optional<std::array<float, 2>> constants_of(const op_record& record,
                                                  const known_operator& known) {
     std::optional<float> first, second = 0.0F;
@@ -104,7 +104,7 @@ std::optional<std::array<float, 2>> constants_of(const op_record& record,
     return std::array{*first, *second};
 }
 
-// An invalid rank counts as unknown; compile reports it.
+// An invalid rank counts as unknown; compile reports the error.
 logical_tensor as_described(abi::logical_tensor tensor) {
     if (tensor.ndims < 0 || tensor.ndims > abi::max_ndims) tensor.ndims = abi::unknown_ndims;
     return from_abi(tensor);

@@ -27,8 +27,8 @@ void round_to(data_type type, tensor& t) {
     t = in_f32(from_doubles(type, t.shape, to_doubles(t)));
 }
 
-// Quantization keeps its types; all other operators compute in f32, whatever types the graph
-// declares. A layout left to the library is dense.
+// Quantization keeps the declared types. Floating-point tensors of every other operator become f32.
+// Layout `any` becomes dense.
 op op_alone(op o) {
     for (auto* ports : {&o.inputs, &o.outputs})
         for (logical_tensor& t : *ports) {
@@ -39,7 +39,8 @@ op op_alone(op o) {
     return o;
 }
 
-// Whether f32 results are exact or rounded once. The oracle's doubles give the same.
+// Whether every f32 result is exact or rounded once. If so, the oracle's f64 result, rounded to
+// f32, is the same number.
 bool is_exact(const op& o) {
     static const std::set<std::string> kinds{
         "Add",          "Dequantize",    "Divide",   "DynamicDequantize", "GenIndex",
@@ -53,12 +54,10 @@ std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     alone.ops = {o};
     program p(alone);
     if (p.steps().size() != 1 || !p.steps()[0].supported)
-        throw std::runtime_error(
-            fmt::format("oneDNN does not run {} alone, for a reference", o.kind));
+        throw std::runtime_error(fmt::format("no reference: oneDNN does not run {} alone", o.kind));
     p.compile(false);
     if (p.steps()[0].owned_by_maskwise)
-        throw std::runtime_error(
-            fmt::format("Maskwise runs {}, which is to be a reference", o.kind));
+        throw std::runtime_error(fmt::format("no reference: Maskwise runs {}, not oneDNN", o.kind));
     tensor_map values;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const data_type type = o.inputs[i].dtype;
@@ -75,7 +74,8 @@ std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     return results;
 }
 
-// With statistics, the driver does not use a oneDNN primitive but adds in order.
+// The driver computes SoftMax with statistics without a oneDNN primitive and sums each row in
+// order.
 std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
     const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 1), scores.shape.size());
     if (axis + 1 != scores.shape.size())

@@ -1,16 +1,17 @@
 #pragma once
 
-// The reference with which oneDNN's driver compares a partition: its operators one by one in f32.
-// Operators that sum or approximate run in oneDNN, one at a time.
+// oneDNN's driver compares a partition with this reference: the partition's operators, computed one
+// by one in f32. Operators that sum or approximate run in oneDNN, one at a time, except SoftMax
+// with statistics.
 
 #include "oracle/oracle.hpp"
 
 namespace maskwise::bench::driver {
 
-// The values of `wanted`, in f32 or an integer type. `part` is a partition of `whole`; `inputs`
-// holds its inputs. Throws test::failed_call or std::runtime_error if oneDNN does not run an
-// operator alone.
-tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& inputs,
+// Values of the tensors in `wanted`, in f32 or an integer type. `part` is a partition of `whole`;
+// `inputs_of_part` holds the partition's inputs. Throws test::failed_call or std::runtime_error if
+// an operator has no reference.
+tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& inputs_of_part,
                         const std::set<std::size_t>& wanted);
 
 } // namespace maskwise::bench::driver

@@ -10,7 +10,7 @@
 namespace maskwise::bench {
 namespace {
 
-constexpr std::byte untouched{0x5a}; // fills an output before it is written
+constexpr std::byte untouched{0x5a}; // fills a buffer before a tensor is written to it
 
 std::size_t width_of(const dnnl_graph_logical_tensor_t& lt) {
     return info(static_cast<data_type>(lt.data_type)).size;
@@ -75,7 +75,7 @@ std::optional<std::size_t> execution::in_place_input(const program_step& step,
     test::call("dnnl_graph_compiled_partition_get_inplace_ports", [&] {
         return dnnl_graph_compiled_partition_get_inplace_ports(step.compiled.get(), &count, &pairs);
     });
-    // Only a graph input that nothing else reads: the values of the others are still needed.
+    // An output overwrites only a graph input that no other partition reads.
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t input = pairs[i].input_id;
         if (pairs[i].output_id == output && !tensors_.at(input).written && readers(input) == 1)
@@ -93,7 +93,7 @@ std::size_t execution::readers(std::size_t id) const {
         }));
 }
 
-// Gives the library memory if it asks the client for it, like oneDNN's driver.
+// Allocates a scratchpad if the library asks the client for one, as oneDNN's driver does.
 void execution::add_scratchpad(bound_step& step) {
     if (newer().get_scratchpad == nullptr) return;
     dnnl_graph_logical_tensor_t lt;
@@ -147,12 +147,13 @@ std::vector<std::size_t> execution::outputs() const {
 
 std::string execution::damage_of(std::size_t id, const storage& s) const {
     if (!s.buffer.intact()) return fmt::format("bytes around tensor {} were written", id);
-    const bool lent = std::any_of(tensors_.begin(), tensors_.end(), [id](const auto& other) {
-        return other.second.is_shared && other.second.shares == id;
-    });
+    const bool is_overwritten =
+        std::any_of(tensors_.begin(), tensors_.end(), [id](const auto& other) {
+            return other.second.is_shared && other.second.shares == id;
+        });
     const auto now = bytes_of(s);
     if (s.is_shared || s.before.empty()) return "";
-    if (!s.written && !lent && !std::equal(now.begin(), now.end(), s.before.begin()))
+    if (!s.written && !is_overwritten && !std::equal(now.begin(), now.end(), s.before.begin()))
         return fmt::format("input {} was written", id);
     const std::size_t changed =
         changed_outside(now, s.before, shape_of(s.lt), strides_of(s.lt), width_of(s.lt));

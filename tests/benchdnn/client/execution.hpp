@@ -15,35 +15,36 @@ namespace maskwise::bench {
 using test::guarded_buffer;
 using edge = guarded_buffer::edge;
 
-// Buffers and tensors for a compiled program; may be run any number of times.
+// Buffers and tensors of a compiled program, which may run any number of times.
 class execution {
 public:
-    // `inputs` holds dense values for every graph input. With `in_place`, an output shares the
-    // buffer of the input that the library allows it to overwrite. `p` must outlive this.
+    // `inputs` holds dense values for every graph input. With `in_place`, an output overwrites the
+    // input of its in-place pair, if this input is a graph input that no other partition reads. `p`
+    // must outlive the execution.
     execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
     void run();  // every partition in order; throws test::failed_call
     void wait(); // until the stream has finished
 
-    tensor value(std::size_t id) const;       // dense tensors that a partition writes, by id
-    std::vector<std::size_t> outputs() const; // every tensor that a partition writes
+    tensor value(std::size_t id) const;       // current values of tensor `id`, dense
+    std::vector<std::size_t> outputs() const; // ids of the tensors that partitions write
 
-    // Describes illegal writes: bytes around or between the elements of an output, or an input.
-    // Empty if there are none.
+    // Describes an illegal write around a tensor or scratchpad. With edge::back, also a write
+    // between a tensor's elements or to an input. Empty if there is no illegal write.
     std::string damage() const;
 
-    std::size_t bytes() const; // distinct bytes read from inputs and written to outputs, summed
-                               // over the partitions
-    void evict() const;        // drops every buffer from the processor's caches
+    std::size_t bytes() const; // read and written by all partitions; a tensor counts once per
+                               // partition and direction
+    void evict() const;        // drops every tensor from the processor's caches
 
 private:
     struct storage {
         dnnl_graph_logical_tensor_t lt;
         guarded_buffer buffer;
-        std::size_t shares = 0; // id whose buffer is used instead, where shared
+        std::size_t shares = 0; // if is_shared: the id whose buffer is used
         bool is_shared = false;
         bool written = false;
-        std::vector<std::byte> before; // contents before the first run
+        std::vector<std::byte> before; // contents before the first run; only with edge::back
         test::owned_tensor handle;
     };
     struct bound_step {
@@ -56,7 +57,7 @@ private:
     void add_inputs(const program_step& step, const tensor_map& values, edge where);
     void add_outputs(const program_step& step, edge where, bool in_place);
     std::optional<std::size_t> in_place_input(const program_step& step, std::size_t output) const;
-    std::size_t readers(std::size_t id) const; // partitions that take the tensor as input
+    std::size_t readers(std::size_t id) const; // number of partitions that read the tensor
     void add_scratchpad(bound_step& step);
     void make_handle(storage& s);
     std::span<std::byte> bytes_of(const storage& s) const;

@@ -12,12 +12,12 @@
 namespace maskwise::bench {
 namespace {
 
-// Functions newer than the oldest supported library are looked up, never linked. Their version is
-// checked, too, because a preloaded library may export functions that the real one lacks.
+// Functions newer than the oldest supported library are looked up, never linked. The library's
+// version is checked, too, because a preloaded library may export functions that oneDNN lacks.
 template <typename Function>
 void find(Function& function, const char* name, int since_minor) {
-    const bool may_be = dnnl_version()->minor >= since_minor;
-    function = may_be ? reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name)) : nullptr;
+    const bool is_new_enough = dnnl_version()->minor >= since_minor;
+    function = is_new_enough ? reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name)) : nullptr;
 }
 
 bool may_use(dnnl_cpu_isa_t isa) {
@@ -50,11 +50,11 @@ std::string needs(std::string_view name, int minor) {
     return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", name, minor, dnnl_version()->minor);
 }
 
-// MatMul, SoftMax and binary ops that read one floating type and write, or also read, another.
+// Whether a MatMul, SoftMax or binary op has two different floating-point types.
 bool has_mixed_types(const op& o) {
-    static const std::set<std::string> since_later{"Add",      "Divide",  "MatMul",
-                                                   "Multiply", "SoftMax", "Subtract"};
-    if (since_later.count(o.kind) == 0) return false;
+    static const std::set<std::string> kinds{"Add",      "Divide",  "MatMul",
+                                             "Multiply", "SoftMax", "Subtract"};
+    if (kinds.count(o.kind) == 0) return false;
     const data_type first = o.inputs.at(0).dtype;
     const auto other = [first](const logical_tensor& t) {
         return t.dtype != first && is_floating(t.dtype) && is_floating(first);
@@ -80,7 +80,7 @@ std::string op_needs(const op& o, int minor) {
 } // namespace
 
 const newer_functions& newer() {
-    static const newer_functions all = [] {
+    static const newer_functions looked_up = [] {
         newer_functions functions;
         find(functions.set_fpmath_mode, "dnnl_graph_graph_set_fpmath_mode", 7);
         find(functions.execute, "dnnl_graph_compiled_partition_execute_v2", 13);
@@ -88,7 +88,7 @@ const newer_functions& newer() {
              "dnnl_graph_compiled_partition_get_scratchpad_logical_tensor", 13);
         return functions;
     }();
-    return all;
+    return looked_up;
 }
 
 std::string library_description() {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The oneDNN of this process, and the library that is loaded before it.
+// The process's oneDNN, and whether the plugin is loaded before oneDNN.
 
 #include "model/graph.hpp"
 #include "support/client/graph_client.hpp"
@@ -9,7 +9,7 @@
 
 namespace maskwise::bench {
 
-// Null in libraries older than the function.
+// Functions that the oldest supported oneDNN lacks; null if this oneDNN lacks them.
 struct newer_functions {
     dnnl_status_t (*set_fpmath_mode)(dnnl_graph_graph_t, dnnl_fpmath_mode_t, int);
     dnnl_status_t (*execute)(const_dnnl_graph_compiled_partition_t, dnnl_stream_t, std::size_t,
@@ -23,12 +23,12 @@ const newer_functions& newer();
 // "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"
 std::string library_description();
 
-// The reason why this library cannot take the graph (it lacks an operator, attribute or property),
-// or empty. Checked before add_op, which crashes on unknown operators.
+// An operator, attribute, property or combination of types of the graph that this oneDNN lacks.
+// Empty if there is none. Call library_lacks before add_op, which may crash on unknown operators.
 std::string library_lacks(const graph& g);
 
-// Whether the CPU, or ONEDNN_MAX_CPU_ISA, lacks the instructions that oneDNN needs for the type.
-// Then "unsupported" is no fault.
+// Whether the CPU lacks the instructions that oneDNN needs for the type, or ONEDNN_MAX_CPU_ISA
+// forbids them. If so, an unsupported partition is no fault.
 bool machine_lacks(data_type type);
 
 } // namespace maskwise::bench

@@ -83,10 +83,10 @@ program::program(const graph& g) : graph_(g) {
         });
     test::call("dnnl_graph_graph_finalize",
                [&] { return dnnl_graph_graph_finalize(handle_.get()); });
-    take_partitions();
+    add_steps();
 }
 
-void program::take_partitions() {
+void program::add_steps() {
     for (test::owned_partition& partition : test::partitions_of(handle_.get())) {
         program_step& step = steps_.emplace_back();
         step.partition = std::move(partition);

@@ -7,7 +7,7 @@
 
 namespace maskwise::bench {
 
-// One partition, ready to execute. Ports are in port order, as compile got them.
+// One partition. Its inputs and outputs are in port order.
 struct program_step {
     test::owned_partition partition;
     test::owned_compiled compiled;
@@ -15,24 +15,25 @@ struct program_step {
     bool supported = false;
     bool owned_by_maskwise = false;
     std::vector<dnnl_graph_logical_tensor_t> inputs;
-    std::vector<dnnl_graph_logical_tensor_t> outputs; // the library's description after compile
+    std::vector<dnnl_graph_logical_tensor_t> outputs; // after compile: with the library's layout
 };
 
-// A graph in the library: built, finalized, partitioned, compiled.
+// A graph in the library, with its partitions.
 class program {
 public:
-    // Builds and partitions. Throws test::failed_call.
+    // Builds, finalizes and partitions the graph. Throws test::failed_call.
     explicit program(const graph& g);
 
-    // Compiles every partition in order. `any_between`: outputs between partitions have layout
-    // `any`. Throws test::failed_call.
+    // Compiles every partition in order. `any_between`: tensors between partitions get layout
+    // `any`. Throws test::failed_call, or std::runtime_error if an output is not strided after
+    // compile.
     void compile(bool any_between);
 
     const std::vector<program_step>& steps() const { return steps_; }
     const graph& source() const { return graph_; }
 
 private:
-    void take_partitions();
+    void add_steps();
     void compile_step(program_step& step, bool any_between);
     void query_outputs(program_step& step);
     bool read_by_later_step(const program_step& step, std::size_t id) const;
@@ -41,7 +42,7 @@ private:
     graph graph_;
     test::owned_graph handle_;
     std::vector<program_step> steps_;
-    std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // by the steps compiled so far
+    std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // outputs so far, by id
 };
 
 dnnl_graph_logical_tensor_t to_onednn(const logical_tensor& t);

@@ -23,7 +23,7 @@ double ms_since(clock::time_point start) {
     return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
-// Ends a case with a verdict that is no error of the harness.
+// Thrown to end a case with a verdict.
 struct decided {
     verdict state;
     std::string reason;
@@ -33,13 +33,13 @@ verdict verdict_of(const test::failed_call& failure) {
     if (failure.has_thrown) return verdict::aborted;
     if (failure.status == dnnl_invalid_arguments) return verdict::invalid_arguments;
     if (failure.status == dnnl_unimplemented) return verdict::unimplemented;
-    return verdict::failed; // a wrong status is no reason to skip
+    return verdict::failed;
 }
 
-// The verdict for a call that failed.
+// The verdict on a failed call. `expected` is the status that the case must end with, or empty.
 decided judge(const test::failed_call& failure, const std::string& expected) {
     const std::string text = failure.has_thrown ? failure.what()
-                                                : fmt::format("{} answered {}", failure.function,
+                                                : fmt::format("{} returned {}", failure.function,
                                                               status_name(failure.status));
     if (expected.empty()) return {verdict_of(failure), text};
     if (!failure.has_thrown && failure.status == find_status(expected))
@@ -59,7 +59,7 @@ std::string join_ids(const std::vector<std::size_t>& ids) {
     return fmt::format("{}", fmt::join(ids, ","));
 }
 
-// A type of the partition's ops that this machine has no instructions for.
+// The name of a type in the partition that this machine has no instructions for, or empty.
 std::string lacking_type(const graph& g, const program_step& step) {
     std::string lacking;
     for (const op& o : g.ops) {
@@ -79,13 +79,14 @@ graph part_of(const graph& g, const program_step& step) {
     return part;
 }
 
-// If elements are only moved, the harness's random bits are the harder test.
+// Whether the case also runs with the inputs of oneDNN's driver. For fill `auto`, the case does not
+// if --mask is set, or if the graph only moves elements: random bits then test more.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && !bits_only(g);
 }
 
-void take(const comparison& c, std::size_t id, const char* judge, case_result& result) {
+void add(const comparison& c, std::size_t id, const char* prefix, case_result& result) {
     result.errors += c.errors;
     result.total += c.total;
     result.allowance_used = std::max(result.allowance_used, c.used);
@@ -93,7 +94,7 @@ void take(const comparison& c, std::size_t id, const char* judge, case_result& r
     result.wrong_tensors.push_back(id);
     if (result.state != verdict::passed) return;
     result.state = verdict::failed;
-    result.reason = fmt::format("{}tensor {}: {}", judge, id, c.first);
+    result.reason = fmt::format("{}tensor {}: {}", prefix, id, c.first);
 }
 
 select_summary summarize_select(const op& o) {
@@ -217,13 +218,14 @@ void runner::check_values(const case_config& config, case_result& result) {
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
     case_result by_definition = result;
     const execution e = check_with(inputs, config, by_definition);
-    // The driver's scores are large. Rounded to 16 bits, they change quantized results by many
-    // units.
+    // In a graph with 16-bit floats and 8-bit integers, only the driver's rule decides. The
+    // driver's scores are large, so rounding the scores to 16 bits changes quantized results by
+    // many units.
     if (!mixes_16_bits_and_integers(known_)) result = by_definition;
     if (result.state == verdict::passed)
         judge_as_driver(e, inputs, result);
     else
-        result.reason = fmt::format("filled as by the driver: {}", result.reason);
+        result.reason = fmt::format("with the driver's inputs: {}", result.reason);
 }
 
 execution runner::check_with(const tensor_map& inputs, const case_config& config,
@@ -248,14 +250,14 @@ void runner::compare_outputs(const execution& e, const tensor_map& inputs,
         const tensor& want = expected.at(id);
         const logical_tensor& t = *find_tensor(known_, id);
         const bool moved = want.dtype == t.dtype && bits_only(known_);
-        take(compare(want, e.value(id), tolerance_for(known_, t, moved)), id, "", result);
+        add(compare(want, e.value(id), tolerance_for(known_, t, moved)), id, "", result);
     }
 }
 
-// Runs each partition separately, on its actual inputs.
+// Compares each partition's outputs with a reference computed from the partition's actual inputs.
 void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
                              case_result& result) const {
-    constexpr int rule_since = 8; // partitions of older oneDNN round differently
+    constexpr int rule_since = 8; // partitions of oneDNN before 3.8 round differently
     for (const program_step& step : program_->steps()) {
         if (!step.owned_by_maskwise && dnnl_version()->minor < rule_since) continue;
         const graph part = part_of(known_, step);
@@ -268,13 +270,13 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
         for (const op& o : part.ops)
             for (std::size_t i = 0; i < o.outputs.size(); ++i)
                 if (const std::size_t id = o.outputs[i].id; wanted.count(id) > 0)
-                    take(driver::compare_as_driver(reference.at(id), e.value(id),
-                                                   driver::rule_for(part, o, i)),
-                         id, "as the driver judges: ", result);
+                    add(driver::compare_as_driver(reference.at(id), e.value(id),
+                                                  driver::rule_for(part, o, i)),
+                        id, "by the driver's rule: ", result);
     }
 }
 
-// A partition that only moves elements must do so to the bit with its actual inputs, even if these
+// A partition that only moves elements must move its actual inputs bit-exactly, even if these
 // differ from the oracle's.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
@@ -288,8 +290,9 @@ void runner::check_moved_bits(const execution& e) const {
             exact.exact = true;
             const comparison c = compare(want, e.value(lt.id), exact);
             if (c.errors > 0)
-                throw decided{verdict::failed,
-                              fmt::format("tensor {} is not its inputs' bits: {}", lt.id, c.first)};
+                throw decided{
+                    verdict::failed,
+                    fmt::format("tensor {} does not have its inputs' bits: {}", lt.id, c.first)};
         }
     }
 }

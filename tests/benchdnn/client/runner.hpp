@@ -15,11 +15,11 @@ class runner {
 public:
     explicit runner(int verbose = 0) : verbose_(verbose) {}
 
-    // Throws input_error when the case cannot be read or rewritten; every other outcome is a
-    // verdict. The last case stays ready for time_again.
+    // Throws input_error if the case cannot be read or rewritten. Every other outcome is a verdict.
+    // time_again can measure the last case again.
     case_result run(const case_config& config);
 
-    // More samples of the last case that ran, milliseconds; empty when it did not get that far.
+    // More samples of the last case, in milliseconds. Empty if that case was not measured.
     std::vector<double> time_again(int samples, double max_ms);
 
 private:
@@ -28,7 +28,7 @@ private:
     void compile(const case_config& config, case_result& result);
     void check_owner(const case_config& config) const;
     void check_values(const case_config& config, case_result& result);
-    bool maskwise_owns_selects() const; // all Selects of the case, at least one
+    bool maskwise_owns_selects() const; // true if there is a Select and Maskwise runs all Selects
     execution check_with(const tensor_map& inputs, const case_config& config,
                          case_result& result) const;
     void compare_outputs(const execution& e, const tensor_map& inputs, case_result& result) const;
@@ -38,12 +38,12 @@ private:
     void summarize_partitions(case_result& result) const;
 
     int verbose_;
-    // Partitions of the last case, in order of their dependence.
+    // State of the last case. A member may refer to the members above it.
     graph known_;
     std::unique_ptr<program> program_;
     tensor_map inputs_;
     std::unique_ptr<execution> timed_;
-    timed_calls calls_; // measured with more samples
+    timed_calls calls_; // for time_again
     bool cold_cache_ = false;
 };
 

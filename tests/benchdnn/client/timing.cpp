@@ -21,7 +21,7 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-// The last few samples did not move the median.
+// Whether the last `stable_window` samples changed the median by at most `stable_change`.
 bool is_stable(const std::vector<double>& samples) {
     if (samples.size() < 2 * stable_window) return false;
     const double before = median({samples.begin(), samples.end() - stable_window});
@@ -47,7 +47,7 @@ void drop_from_caches(std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < bytes.size(); i += 64) _mm_clflush(bytes.data() + i);
     _mm_mfence();
 #else
-    // Reading more than any cache holds pushes the buffers out.
+    // Writing 256 MiB evicts the buffers from caches of up to that size.
     static std::vector<unsigned char> sweep(std::size_t{256} << 20);
     for (std::size_t i = 0; i < sweep.size(); i += 64) ++sweep[i];
 #endif
@@ -83,7 +83,7 @@ std::vector<double> take_samples(const timed_calls& work, int samples, double ma
         if (cold_cache) work.evict();
         const double ms = time_calls(work, calls);
         spent += ms * calls;
-        // A cold call is one call: the second one would find the data in the caches.
+        // With `cold_cache` a sample is one call: a second call would find the data in the caches.
         if (calls == 1 && ms < sample_ms / 2 && !cold_cache) {
             calls = static_cast<int>(sample_ms / std::max(ms, 1e-6)) + 1;
             continue; // the first call only determines how many calls make a sample

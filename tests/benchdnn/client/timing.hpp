@@ -10,8 +10,8 @@
 
 namespace maskwise::bench {
 
-// The parts of a measurement: calls, waiting for calls that still run, and evicting the partition's
-// memory from the caches.
+// The steps of a measurement: run makes one call, wait waits until all calls have ended, and evict
+// drops the buffers from the caches.
 struct timed_calls {
     std::function<void()> run, wait, evict;
 };
@@ -21,13 +21,14 @@ void drop_from_caches(std::span<const std::byte> bytes);
 
 measurement summarize(std::vector<double> samples, std::size_t bytes);
 
-// The second call is the first without page faults and sleeping threads. If a call is slow, these
-// do not matter. Returns the milliseconds of the first.
+// Makes one call, and a second call if the first call took less than 100 ms: page faults and
+// sleeping threads slow the first call. Returns the first call's milliseconds.
 double warm_up(const timed_calls& work);
 
-// Runs until `samples` are taken, or, with 0, until the median is stable; never longer than
-// `max_ms`. A sample is the mean of as many calls as fill 20 microseconds, so that the clock does
-// not show in tiny cases. Milliseconds. Call warm_up once before.
+// Takes `samples` samples. If `samples` is 0, stops when the median is stable. Always stops after
+// `max_ms` of calls, but not before one sample. A sample is the time of one call in milliseconds.
+// If a call takes less than 10 microseconds and `cold_cache` is false, a sample is the mean over
+// calls of about 20 microseconds in all. Call warm_up first.
 std::vector<double> take_samples(const timed_calls& work, int samples, double max_ms,
                                  bool cold_cache);
 

@@ -11,9 +11,9 @@
 namespace maskwise::bench {
 namespace {
 
-// A single point may not be further off than this many tolerances, however near the norm is.
+// Largest allowed error of one element, in tolerances, even if the norm is within its limit.
 constexpr double point_limit = 16.0;
-// The norm rule of oneDNN's driver for graphs with such data.
+// Limit of the relative L2 error. oneDNN's driver has the same limit.
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 
@@ -53,7 +53,7 @@ double root_mean_square(const std::vector<double>& values) {
     return values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// The error in tolerances. 0 for equal infinities, and for NaN against NaN.
+// The error, in tolerances. 0 if both numbers are NaN or the same infinity.
 double distance(double want, double have, double scale, const tolerance& allowed) {
     if (std::isnan(want) && std::isnan(have)) return 0.0;
     if (want == have) return 0.0;
@@ -116,8 +116,9 @@ tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved
     result.exact = bits_moved;
     if (bits_moved) return result;
     const double u = coarsest_roundoff(g);
-    // f32: sums in another order and approximated exp and tanh, some 100 units of 2^-24 for one
-    // op, 1000 through a chain. 16 bits: the rounding of the result, and of a few values before.
+    // For f32, the tolerance covers other orders of summation, and approximate exp and tanh. For 16
+    // bits, the tolerance covers the rounding of the result and, in a chain, of a few values before
+    // the result.
     const bool wide = u <= roundoff(data_type::f32);
     result.relative = u * (wide ? (alone ? 128.0 : 1024.0) : (alone ? 2.0 : 6.0));
     result.norm_allowed = !alone && (!wide || has_quantized(g));
@@ -139,9 +140,11 @@ comparison compare(const tensor& expected, const tensor& got, const tolerance& a
         furthest = std::max(furthest, d);
         if (d > 1.0 && result.errors++ == 0) result.first = describe(expected, got, i);
     }
-    result.used = std::min(furthest, 1e9); // a number in every format
-    const bool few = result.errors <= result.total / points_per_miss && furthest <= point_limit;
-    if (result.errors > 0 && allowed.norm_allowed && few && norm_error(want, have) <= norm_limit)
+    result.used = std::min(furthest, 1e9); // JSON has no infinity
+    const bool few_misses =
+        result.errors <= result.total / points_per_miss && furthest <= point_limit;
+    if (result.errors > 0 && allowed.norm_allowed && few_misses &&
+        norm_error(want, have) <= norm_limit)
         return {0, want.size(), "", norm_error(want, have) / norm_limit};
     return result;
 }

@@ -7,12 +7,13 @@
 
 namespace maskwise::bench {
 
-// How far a tensor may be from the oracle's. docs/harness.md states the rules and why.
+// How far a tensor may differ from the oracle's. docs/harness.md gives the rules and reasons.
 struct tolerance {
     bool exact = false;
     double relative = 0.0;     // of max(|expected|, root mean square of the tensor)
     double absolute = 0.0;     // in units, for integers
-    bool norm_allowed = false; // one point in 1024 may exceed it, if the tensor's L2 error is small
+    bool norm_allowed = false; // one element in 1024 may be off by up to 16 tolerances, if the L2
+                               // error is small
 };
 
 // `bits_moved`: the oracle only moved elements into this tensor.
@@ -24,10 +25,10 @@ struct comparison {
     std::size_t errors = 0;
     std::size_t total = 0;
     std::string first; // the first wrong element: index, expected, got; empty if there is none
-    double used = 0;   // largest error, as a share of the tolerance
+    double used = 0;   // largest error, in tolerances; if errors are forgiven, L2 error / limit
 };
 
-// `got` has the tensor's declared type, `expected` that type or f64 for f32 arithmetic.
+// `got` has the tensor's declared type. `expected` has that type, or f64 for f32 arithmetic.
 comparison compare(const tensor& expected, const tensor& got, const tolerance& allowed);
 
 } // namespace maskwise::bench

@@ -11,7 +11,7 @@
 namespace maskwise::bench {
 namespace {
 
-// How one input is filled; [low, high) drawn evenly, or any bits.
+// Values of one input, uniform in [low, high), or constant if low equals high. Integers round down.
 struct recipe {
     double low = -1.0;
     double high = 1.0;
@@ -44,18 +44,19 @@ const op* reached(const graph& g, std::size_t id, std::initializer_list<const ch
     return nullptr;
 }
 
-// The fill of masked elements. -inf needs a SoftMax that accepts rows of only -inf, or an Exp.
+// The fill of masked elements. -inf if the fill reaches an Exp, or a SoftMax that -inf does not
+// make NaN.
 recipe masked_value(const graph& g, const op& select) {
     const op* end = reached(g, select.outputs.at(0).id, {"SoftMax", "Exp"});
     if (!end) return {-8.0, 8.0};
     const bool accepts = end->kind == "Exp" ||
                          end->attr<std::string>("mode", "none") == "inf_as_zero" ||
-                         has_op(g, "GenIndex"); // a causal row always keeps its first element
+                         has_op(g, "GenIndex"); // a causal row never masks its first element
     return constant(accepts ? minus_infinity : -10000.0);
 }
 
-// Lengths that shift the row index of an implicit causal mask: Add gives the keys, Subtract takes
-// the queries.
+// Shift of the row index in an implicit causal mask: Add adds the number of keys, Subtract
+// subtracts the number of queries.
 recipe index_shift(const op& consumer) {
     const dims& shape = consumer.outputs.at(0).shape;
     if (shape.size() < 2) return constant(0);
@@ -67,7 +68,7 @@ recipe quantized(const graph& g, const logical_tensor& t, const op& consumer) {
     if (g.ops.size() == 1) return t.dtype == data_type::u8 ? recipe{0, 256} : recipe{-128, 128};
     const dims zero_points = consumer.attr<dims>("zps", {});
     const double zero = zero_points.empty() ? 0.0 : static_cast<double>(zero_points[0]);
-    return {zero - 12, zero + 13}; // small enough that a SoftMax after it is no one-hot row
+    return {zero - 12, zero + 13}; // small, so that a SoftMax of the values is not one-hot
 }
 
 recipe dynamic_dequantize(std::size_t slot, const logical_tensor& t) {
@@ -87,7 +88,7 @@ recipe float_recipe(const graph& g, const logical_tensor& t, const op& consumer,
     if (kind == "Multiply" && is_scalar(t) && !alone) return constant(0.125);
     if (kind == "Select" && is_scalar(t) && !alone) return masked_value(g, consumer);
     if (kind == "Subtract" && slot == 1 && reached(g, consumer.outputs.at(0).id, {"Exp"}))
-        return {4, 6}; // statistics of the forward SoftMax: no probability above 1
+        return {4, 6}; // the forward SoftMax's statistics, so large that no probability exceeds 1
     if (kind == "Sqrt" || kind == "Log" || kind == "Pow" || kind == "Reciprocal") return {0.5, 4};
     if (kind == "SoftMaxBackward" && slot == 1) return {0, 0.1};
     return alone ? recipe{-8, 8} : recipe{-1, 1};
@@ -135,8 +136,8 @@ tensor fill_bits(const logical_tensor& t, test::generator& random) {
     return result;
 }
 
-std::string mask_for(const graph& g, const logical_tensor& t, const std::string& asked) {
-    if (asked != "auto") return asked;
+std::string mask_for(const graph& g, const logical_tensor& t, const std::string& requested) {
+    if (requested != "auto") return requested;
     if (!has_op(g, "SoftMax") && !has_op(g, "Exp")) return "random";
     const bool has_rows = t.shape.size() > 1 && t.shape[t.shape.size() - 2] > 1;
     return has_rows ? "causal" : "padding";

@@ -18,7 +18,7 @@ matrix_view as_matrices(const dims& shape) {
     return {count == 0 ? 0 : count / (rows * columns), rows, columns};
 }
 
-// value(row, column) for every element in order; start(outer) before each matrix.
+// Calls start() before each matrix and value(row, column) for each of its elements, in order.
 template <typename Start, typename Value>
 void fill_matrices(const dims& shape, std::byte* bytes, Start start, Value value) {
     const matrix_view m = as_matrices(shape);
@@ -32,14 +32,14 @@ void fill_matrices(const dims& shape, std::byte* bytes, Start start, Value value
 
 void fill_runs(tensor& mask, test::generator& random) {
     bool value = test::one_in(random, 2);
-    std::int64_t left = 0;
+    std::int64_t remaining = 0;
     for (std::byte& b : mask.bytes) {
-        if (left == 0) {
+        if (remaining == 0) {
             value = !value;
-            left = test::draw(random, 1, 1000);
+            remaining = test::draw(random, 1, 1000);
         }
         b = value ? std::byte{1} : std::byte{0};
-        --left;
+        --remaining;
     }
 }
 

@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// The kinds of boolean tensors. The last two dims are rows (queries) and columns (keys).
+// Makes a boolean tensor. The last two dims are rows (queries) and columns (keys). Kinds:
 //   random   independent elements, half of them true
 //   causal   true where column <= row + (columns - rows): bottom-right aligned
 //   padding  true for the first columns of each row; the length is drawn per outer index

@@ -5,7 +5,8 @@
 namespace maskwise::bench {
 namespace {
 
-// Calls move(view element, dense element, count) for every run that is contiguous in both.
+// Calls move(view offset, dense offset, count), in elements, for each run that is contiguous in the
+// view and in the dense tensor.
 template <typename Move>
 void for_each_stretch(const dims& shape, const dims& strides, Move move) {
     const dims dense = dense_strides(shape);

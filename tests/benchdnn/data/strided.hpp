@@ -1,6 +1,6 @@
 #pragma once
 
-// Between the oracle's dense values and a client's strided buffer.
+// Copies between the oracle's dense values and the client's strided buffers.
 
 #include "data/tensor.hpp"
 
@@ -8,17 +8,17 @@
 
 namespace maskwise::bench {
 
-// Elements from the first to one past the last that the view touches.
+// Number of elements from the first to the last that the view touches.
 std::size_t span_elems(const dims& shape, const dims& strides);
 
-// Writes `values` into the view of `strides` (elements) that starts at to[0].
+// Writes `values` to the view with `strides` that starts at to[0].
 void scatter(const tensor& values, const dims& strides, std::span<std::byte> to);
 
-// Reads the view back as dense values.
+// Reads the view that starts at from[0] as a dense tensor.
 tensor gather(data_type type, const dims& shape, const dims& strides,
               std::span<const std::byte> from);
 
-// Number of bytes outside the view that differ from `before`.
+// Number of bytes outside the view's elements that differ from `before`.
 std::size_t changed_outside(std::span<const std::byte> now, std::span<const std::byte> before,
                             const dims& shape, const dims& strides, std::size_t width);
 

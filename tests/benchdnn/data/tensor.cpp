@@ -6,9 +6,9 @@ namespace maskwise::bench {
 namespace {
 
 test::element element_of(data_type type) {
-    const auto known = static_cast<test::element>(type); // for the same numbers
+    const auto known = static_cast<test::element>(type); // both enumerations have oneDNN's numbers
     if (test::width_bytes(known) == 0)
-        throw input_error("the oracle has no numbers of " + std::string(info(type).name));
+        throw input_error("the oracle cannot read numbers of " + std::string(info(type).name));
     return known;
 }
 

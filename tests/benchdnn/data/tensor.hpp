@@ -1,6 +1,7 @@
 #pragma once
 
-// The oracle's values: dense, row-major, owning. Shares nothing with src/.
+// The oracle's tensors are dense, row-major, and own their bytes. This code shares nothing with
+// src/.
 
 #include "model/graph.hpp"
 
@@ -21,16 +22,16 @@ struct tensor {
     std::size_t width() const { return info(dtype).size; } // bytes per element
 };
 
-// Converts a tensor's numbers and back, rounded to nearest even; integers saturate. Throws
-// input_error for types without whole-byte elements (f8, s4, u4).
+// Converts to and from doubles. Rounds to nearest even; integers saturate. Throws input_error for
+// f8, s4 and u4.
 std::vector<double> to_doubles(const tensor& t);
 tensor from_doubles(data_type type, dims shape, const std::vector<double>& values);
 
-// One number of a type and back, at `element`.
+// Reads or writes the number at `element`.
 double load_number(data_type type, const std::byte* element);
 void store_number(data_type type, double value, std::byte* element);
 
-// Unit roundoff of a floating type (2^-24 for f32); 0 for others.
+// Unit roundoff of a floating type (2^-24 for f32); 0 for other types.
 double roundoff(data_type type);
 
 } // namespace maskwise::bench

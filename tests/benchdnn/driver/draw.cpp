@@ -50,7 +50,7 @@ std::array<range, 3> ranges_of(const product& p) {
     return {source, weights, range{-8, 8}};
 }
 
-// Binary digits up to which sums are exact.
+// Sums of at most this many binary digits are exact in `type`.
 int digits_of(data_type type) {
     switch (type) {
     case data_type::bf16:
@@ -87,18 +87,18 @@ numbers draw_operand(const product& p, std::size_t slot, std::size_t count) {
     const std::int64_t terms = exact_terms(p, ranges);
     const float density = slot == 0 ? density_of(p, terms) : 1.0F;
     std::uniform_int_distribution<> value(ranges.at(slot).low, ranges.at(slot).high);
-    std::bernoulli_distribution is_kept(density);
+    std::bernoulli_distribution is_nonzero(density);
     numbers result(count, 0.0);
     for (std::size_t first = 0; first < count; first += chunk) {
         std::minstd_rand values = seeded(slot * count + first + 1, 1);
-        std::minstd_rand places = seeded(slot * count + first + 1, 10);
+        std::minstd_rand positions = seeded(slot * count + first + 1, 10);
         std::size_t i = first;
-        if (first == 0) { // never a tensor of zeros
+        if (first == 0) { // the first element is positive: a tensor is never all zeros
             while (result[0] <= 0) result[0] = value(values);
             ++i;
         }
         for (; i < std::min(first + chunk, count); ++i)
-            if (density == 1.0F || is_kept(places)) result[i] = value(values);
+            if (density == 1.0F || is_nonzero(positions)) result[i] = value(values);
     }
     return result;
 }
@@ -112,7 +112,7 @@ numbers draw_binary(std::size_t argument, data_type type, std::size_t count) {
         for (std::size_t i = first; i < std::min(first + chunk, count); ++i) {
             result[i] = value(values);
             if (argument == 1) result[i] *= 0.5;
-            if (argument == 2 && result[i] == 0) result[i] = 1; // it may divide
+            if (argument == 2 && result[i] == 0) result[i] = 1; // the operand may be a divisor
             if (argument == 3 && result[i] != 0) result[i] = 1;
         }
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The driver's random numbers: the same generator, seeds and order, so that a case meets here the
-// values that it meets there.
+// Draws random numbers by the generator, the seeds and the order of oneDNN's driver, so that a case
+// gets the driver's values.
 
 #include "model/graph.hpp"
 
@@ -11,22 +11,24 @@ namespace maskwise::bench::driver {
 
 using numbers = std::vector<double>;
 
-// Operands of a MatMul, by slot: integers in a range that its types allow, the first operand so
-// sparse that sums of `depth` products are exact in the result's type.
+// A MatMul's types, and the number of products in each sum.
 struct product {
     data_type source;
     data_type weights;
     data_type result;
     std::int64_t depth;
 };
+// Draws operand `slot`: integers in a range that depends on the types. The first operand has so
+// many zeros that sums of `depth` products should be exact in the result's type.
 numbers draw_operand(const product& p, std::size_t slot, std::size_t count);
 
-// For a binary operator, by its argument: 1 and 2, or 3 for the condition of a Select.
+// Draws an input of a binary operator or a Select. `argument` is 1 or 2 for a source, 3 for cond.
 numbers draw_binary(std::size_t argument, data_type type, std::size_t count);
 
-// For an operator that moves elements.
+// Draws an input of StaticTranspose or StaticReshape.
 numbers draw_moved(data_type type, std::size_t count);
 
+// Draws each value from the set.
 numbers draw_from(const numbers& set, std::size_t count);
 
 } // namespace maskwise::bench::driver

@@ -39,8 +39,8 @@ numbers in_stored_order(const op& o, std::size_t slot, const dims& shape, number
     const auto columns = static_cast<std::size_t>(shape.back());
     numbers result(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::size_t place = i % (rows * columns);
-        result[i] = values[i - place + place % columns * rows + place / columns];
+        const std::size_t position = i % (rows * columns);
+        result[i] = values[i - position + position % columns * rows + position / columns];
     }
     return result;
 }
@@ -62,7 +62,7 @@ private:
         values_.insert_or_assign(t.id, from_doubles(t.dtype, t.shape, values));
     }
 
-    // Only the first to ask displaces an input's values.
+    // Replaces an input's values once; later calls for the same input do nothing.
     void displace(const logical_tensor& t, const numbers& values) {
         if (displaced_.insert(t.id).second) put(t, values);
     }
@@ -75,7 +75,7 @@ private:
             std::find_if(o.inputs.begin(), o.inputs.end(),
                          [&](const logical_tensor& port) { return port.id == t.id; }) -
             o.inputs.begin());
-        if (t.dtype == data_type::s32 || t.dtype == data_type::s64) return; // lengths, unchanged
+        if (t.dtype == data_type::s32 || t.dtype == data_type::s64) return; // lengths
         if (o.kind == "MatMul")
             put(t,
                 in_stored_order(o, slot, t.shape, draw_operand(product_of(o), slot, count_of(t))));
@@ -90,7 +90,8 @@ private:
         put_mask(o);
     }
 
-    // The values that reach operand `i` of `o` through casts, moves and dequantization.
+    // Displaces the graph input that reaches operand `i` of `o` through casts, moves and
+    // dequantization, if the driver has a rule for this input.
     void displace_inputs_of(const op& o, std::size_t i) {
         const logical_tensor* t = &o.inputs[i];
         for (const op* from = find_producer(graph_, t->id); from;
@@ -112,7 +113,7 @@ private:
         if (o.kind == "Multiply") displace(*t, draw_from({0.25, 0.5, 1}, count_of(*t)));
     }
 
-    // Rounds as if `o` were computed in the type of `source`.
+    // Values of `source`, drawn as if `o` computed in its type.
     static numbers quantized(const op& o, std::size_t i, const logical_tensor& source) {
         if (o.kind != "MatMul") return draw_binary(i + 1, source.dtype, count_of(source));
         product p = product_of(o);
@@ -135,7 +136,8 @@ private:
         displace(scales, draw_from({0.0625, 0.125, 0.25}, count_of(scales)));
     }
 
-    // The input of an Add or Select before the SoftMax that masks the scores.
+    // Displaces the mask: the graph input of an Add or Select that feeds the SoftMax, or, in the
+    // backward graph, the Subtract of the statistics.
     void put_mask(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ == pattern::other || !reader || o.outputs[0].dtype == data_type::s32) return;
@@ -147,41 +149,41 @@ private:
             displace(*mask, added_mask(*mask, accepts_masked_rows(*reader)));
         if (o.kind != "Select") return;
         const bool is_implicit = mask->dtype != data_type::boolean;
-        const bool keeps_first = !is_input(o.inputs[1]);
-        displace(*mask, numbers(count_of(*mask), is_implicit   ? minus_infinity
-                                                 : keeps_first ? 1.0
-                                                               : 0.0));
+        const bool scores_are_src_0 = !is_input(o.inputs[1]);
+        displace(*mask, numbers(count_of(*mask), is_implicit        ? minus_infinity
+                                                 : scores_are_src_0 ? 1.0
+                                                                    : 0.0));
     }
 
     static bool accepts_masked_rows(const op& reader) {
         return reader.attr<std::string>("mode", "none") == "inf_as_zero";
     }
 
-    // Causal, with a last row that keeps nothing; padding keeps everything.
+    // A causal mask; with `masks_last_row`, its last row is all -inf. One row alone is not masked.
     static numbers added_mask(const logical_tensor& t, bool masks_last_row) {
         const std::int64_t rows = t.shape[t.shape.size() - 2];
         const std::int64_t columns = t.shape.back();
         numbers values(count_of(t), 0.0);
         if (rows == 1) return values;
         for (std::size_t i = 0; i < values.size(); ++i) {
-            const auto place = static_cast<std::int64_t>(i) % (rows * columns);
-            const std::int64_t row = place / columns;
-            if (place % columns > row || (masks_last_row && row == rows - 1))
+            const auto position = static_cast<std::int64_t>(i) % (rows * columns);
+            const std::int64_t row = position / columns;
+            if (position % columns > row || (masks_last_row && row == rows - 1))
                 values[i] = minus_infinity;
         }
         return values;
     }
 
-    // The statistics of the scores, which the backward graph subtracts.
+    // Writes the scores' SoftMax statistics to the input that the backward graph subtracts.
     void put_statistics(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ != pattern::attention_backward || o.kind != "Subtract") return;
         if (!reader || reader->kind != "Exp" || !is_input(o.inputs.at(1))) return;
         const logical_tensor& scores = o.inputs[0];
         graph before;
-        for (const op& each : graph_.ops) {
-            before.ops.push_back(each);
-            if (each.outputs.at(0).id == scores.id) break;
+        for (const op& member : graph_.ops) {
+            before.ops.push_back(member);
+            if (member.outputs.at(0).id == scores.id) break;
         }
         const tensor value = evaluate(before, values_, {scores.id}).at(scores.id);
         op softmax = o;

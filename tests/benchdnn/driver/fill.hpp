@@ -1,15 +1,15 @@
 #pragma once
 
-// Inputs as oneDNN's driver fills them, so that sums of products are exact in any order and a
-// reference may demand equality. docs/harness.md lists the values.
+// Fills inputs as oneDNN's driver does. Sums of products are then exact in any order, so results
+// can be compared for equality. docs/harness.md lists the values.
 
 #include "data/filler.hpp"
 
 namespace maskwise::bench::driver {
 
-// Values for every graph input of `g`, which has known shapes. `values` holds the harness's values,
-// which stay for ops without rules of their own (element-wise functions, statistics of older
-// graphs).
+// `values` holds the harness's values of every graph input of `g`. Returns them after replacing the
+// values of each input for which the driver has a rule. The driver has no rule for an input of Exp,
+// for example. All shapes must be known.
 tensor_map fill_inputs(const graph& g, tensor_map values);
 
 } // namespace maskwise::bench::driver

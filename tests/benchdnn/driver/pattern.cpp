@@ -16,8 +16,8 @@ const kinds to_values{"Dequantize", "TypeCast", "Quantize", "Dropout"};
 const kinds to_exp{"Divide", "Multiply", "Add", "Subtract", "Select", "GenIndex", "GreaterEqual"};
 const kinds to_gradients{"Divide", "Multiply", "TypeCast"};
 
-// From `o` along first readers to an op of `kind`, through ops of `between` only; null when it is
-// not reached.
+// Follows first readers from `o` to the first op of `kind`, which may be `o`. Null if an op on the
+// way is not in `between` or has no reader.
 const op* follow(const graph& g, const op* o, const std::string& kind, const kinds& between) {
     while (o && o->kind != kind) o = between.count(o->kind) > 0 ? first_reader(g, *o) : nullptr;
     return o;
@@ -32,19 +32,19 @@ bool starts_attention(const graph& g, const op& first) {
     return next(g, next(g, scores, "SoftMax", to_softmax), "MatMul", to_values) != nullptr;
 }
 
-bool is_made_by(const graph& g, const logical_tensor& t, const std::string& kind) {
+bool is_produced_by(const graph& g, const logical_tensor& t, const std::string& kind) {
     const op* o = find_producer(g, t.id);
     return o && o->kind == kind;
 }
 
-// The Multiply of the probabilities by (gradient - ReduceSum(Multiply)).
+// Whether `o` is the Multiply of the probabilities by (gradient - ReduceSum(Multiply)).
 bool is_softmax_gradient(const graph& g, const op& o) {
     if (o.kind != "Multiply") return false;
     return std::any_of(o.inputs.begin(), o.inputs.end(), [&](const logical_tensor& t) {
-        if (!is_made_by(g, t, "Subtract")) return false;
+        if (!is_produced_by(g, t, "Subtract")) return false;
         const logical_tensor& sum = find_producer(g, t.id)->inputs.at(1);
-        return is_made_by(g, sum, "ReduceSum") &&
-               is_made_by(g, find_producer(g, sum.id)->inputs.at(0), "Multiply");
+        return is_produced_by(g, sum, "ReduceSum") &&
+               is_produced_by(g, find_producer(g, sum.id)->inputs.at(0), "Multiply");
     });
 }
 
@@ -78,8 +78,9 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
     return nullptr;
 }
 
-// A result inside the partition is rounded to its type, or to the type of the casts after it. It is
-// not rounded if a cast ends the partition or a Quantize rounds anyway.
+// The type that a result is rounded to: the result's type, or the type after up to two casts that
+// follow. undef if no op of the partition reads the result, or if the first cast ends the partition
+// or feeds a Quantize, which rounds anyway.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {
     const op* reader = reader_in(whole, part, o);

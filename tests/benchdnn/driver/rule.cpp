@@ -12,7 +12,7 @@ namespace maskwise::bench::driver {
 namespace {
 
 constexpr double f32_epsilon = std::numeric_limits<float>::epsilon();
-constexpr double tiny = 1e-5; // below it, differences are absolute
+constexpr double tiny = 1e-5; // of references up to this size, the absolute error is compared
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 
@@ -32,7 +32,7 @@ double epsilon(data_type type) {
 
 double relative_of(const op& o, std::size_t index, data_type type) {
     const bool wide = type == data_type::f32;
-    if (o.kind == "SoftMax" && index == 1) return 4e-5; // the statistics end in a logarithm
+    if (o.kind == "SoftMax" && index == 1) return 4e-5; // the statistics are logarithms
     if (o.kind == "SoftMax") return wide ? 10 * f32_epsilon : 0.0;
     if (o.kind == "SoftMaxBackward") return wide ? 40 * f32_epsilon : 0.0;
     if (eltwise.count(o.kind) > 0) {
@@ -41,7 +41,7 @@ double relative_of(const op& o, std::size_t index, data_type type) {
         return by_tanh || eltwise_less_precise.count(o.kind) > 0 ? 4e-5 : 4e-6;
     }
     if (binary.count(o.kind) > 0 || o.kind.starts_with("Reduce")) return epsilon(type);
-    return 0.0; // products, casts and moves: equal
+    return 0.0; // products, casts and moves must be equal
 }
 
 double rounded(data_type type, double value) {
@@ -50,7 +50,7 @@ double rounded(data_type type, double value) {
     return load_number(type, bytes);
 }
 
-// An integer half-way between two may be rounded either way.
+// A number half-way between two integers may be rounded to either integer.
 bool is_other_rounding(double exact, double want, double have) {
     const double low = std::floor(exact);
     const double high = std::ceil(exact);
@@ -131,8 +131,8 @@ comparison compare_as_driver(const tensor& reference, const tensor& got, const r
     result.used = norm_error(want, have, got.dtype) / norm_limit;
     if (result.errors <= allowed && result.used <= 1.0) return {0, result.total, "", result.used};
     result.first +=
-        fmt::format("; {} of {} differ, {} may if the norm of the difference is at "
-                    "most {}: it is {:.2g}",
+        fmt::format("; {} of {} elements differ. {} may, if the relative L2 error is at most {}; "
+                    "it is {:.2g}",
                     result.errors, result.total, allowed, norm_limit, result.used * norm_limit);
     return result;
 }

@@ -9,16 +9,17 @@
 namespace maskwise::bench::driver {
 
 struct rule {
-    double relative = 0.0;    // an element may be so far off; 0: it must be equal
-    double absolute = 0.0;    // or less than this
-    bool has_eltwise = false; // an element-wise function took part: its own, wider limits
-    bool nan_allowed = false; // equal infinities and NaNs agree
+    double relative = 0.0;    // allowed relative error of an element
+    double absolute = 0.0;    // an element also agrees if its error is below this
+    bool has_eltwise = false; // an element-wise function comes before or gives the result: its
+                              // wider limits apply, too
+    bool nan_allowed = false; // NaN agrees with NaN, infinity with equal infinity
 };
 
-// For output `index` of `o`, a member of the partition `part`.
+// The rule for output `index` of `o`, an op of the partition `part`.
 rule rule_for(const graph& part, const op& o, std::size_t index);
 
-// `reference` is f32 (or an integer type), `got` has the tensor's declared type.
+// `reference` has f32 or an integer type, `got` the tensor's declared type.
 comparison compare_as_driver(const tensor& reference, const tensor& got, const rule& r);
 
 } // namespace maskwise::bench::driver

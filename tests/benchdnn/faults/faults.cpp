@@ -1,5 +1,5 @@
-// Linked before oneDNN into maskwise-bench-faulty. MASKWISE_BENCH_FAULT names one fault, which
-// these wrappers plant in the library's calls. Tests require that the harness notices each of them.
+// Wrappers of oneDNN's functions, linked before oneDNN into maskwise-bench-faulty. They plant the
+// fault that MASKWISE_BENCH_FAULT names. Tests require that the harness notices each fault.
 
 #include "support/grid.hpp"
 #include "support/numbers.hpp"
@@ -34,18 +34,18 @@ Function* real(const char* name, Function*) {
 
 struct extent {
     unsigned char* data;
-    std::size_t size; // bytes, of f32 elements
+    std::size_t size; // bytes, if the elements are f32
     bool is_mask;
     dnnl_graph_logical_tensor_t lt;
 };
 
-// Every tensor of the client, so that a fault knows where the tensor's bytes end.
+// Every tensor of the client.
 std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
-    static std::map<const_dnnl_graph_tensor_t, extent> all;
-    return all;
+    static std::map<const_dnnl_graph_tensor_t, extent> list;
+    return list;
 }
 
-// One past the last element, the harness's own bound; faults that need it meet f32 only.
+// Bytes up to the end of the last element, if elements are f32.
 std::size_t byte_span(const dnnl_graph_logical_tensor_t& lt) {
     std::int64_t last = 0;
     for (int i = 0; i < lt.ndims; ++i) last += (lt.dims[i] - 1) * lt.layout.strides[i];
@@ -56,7 +56,7 @@ void* volatile lost = nullptr;
 
 using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
 
-// Touches the memory, so that it is resident.
+// Leaks memory. Writes to the memory, so that it becomes resident.
 void lose_memory() {
     constexpr std::size_t bytes = 32768;
     if (!planted("leak")) return;
@@ -75,7 +75,7 @@ void spoil_memory(const tensor_list& inputs, const tensor_list& outputs) {
     if (planted("write_past_end")) dst.data[dst.size] = 1;
     if (planted("write_in_front")) dst.data[-1] = 1;
     if (planted("write_input")) tensors().at(inputs.at(1)).data[0] ^= 1;
-    if (planted("write_between")) dst.data[dst.size - 5] ^= 1; // the gap of a view of stride 2
+    if (planted("write_between")) dst.data[dst.size - 5] ^= 1; // in the gap of a view of stride 2
 }
 
 const extent* find_id(const tensor_list& list, std::size_t id) {
@@ -88,7 +88,7 @@ const extent* find_id(const tensor_list& list, std::size_t id) {
 namespace test = maskwise::test;
 
 test::element element_of(const extent& e) {
-    return static_cast<test::element>(e.lt.data_type); // of the same numbers
+    return static_cast<test::element>(e.lt.data_type); // both enumerations have oneDNN's numbers
 }
 
 std::byte* bytes_at(const extent& e, std::size_t i) {
@@ -96,7 +96,7 @@ std::byte* bytes_at(const extent& e, std::size_t i) {
     return reinterpret_cast<std::byte*>(e.data) + i * width;
 }
 
-// The elements of a dense tensor of four dimensions, the first two of them joined.
+// Reads a dense 4-D tensor as a 3-D grid, with the first two dimensions merged.
 test::grid read_grid(const extent& e) {
     const auto* const dims = e.lt.dims;
     test::grid numbers{{dims[0] * dims[1], dims[2], dims[3]}, {}};
@@ -106,8 +106,8 @@ test::grid read_grid(const extent& e) {
     return numbers;
 }
 
-// Causal attention that divides by the sum of the weights after the second product; with
-// `rounds_weights` these are rounded to bf16 before.
+// Causal attention that divides by the weights' sum only after the second product. With
+// `rounds_weights`, the undivided weights are rounded to bf16.
 std::vector<double> divide_late(const test::grid& query, const test::grid& key,
                                 const test::grid& value, double factor, bool rounds_weights) {
     constexpr std::size_t axis = 2;
@@ -127,11 +127,11 @@ std::vector<double> divide_late(const test::grid& query, const test::grid& key,
     return test::combine(products, sums, std::divides<>()).values;
 }
 
-// In mha/causal.json, by its ids: query 0, key 1, factor 2, value 4, result 12.
+// For mha/causal.json, where query has id 0, key 1, factor 2, value 4 and result 12.
 void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     if (!planted("late_division") && !planted("early_rounding")) return;
     const extent* result = find_id(outputs, 12);
-    if (!result || !find_id(inputs, 0)) return; // an operator that runs alone, for a reference
+    if (!result || !find_id(inputs, 0)) return; // a call for the driver's reference: one operator
     const extent& factor = *find_id(inputs, 2);
     const auto numbers =
         divide_late(read_grid(*find_id(inputs, 0)), read_grid(*find_id(inputs, 1)),
@@ -147,17 +147,17 @@ public:
     explicit flipped_mask(const tensor_list& inputs) {
         if (!planted("wrong_mask")) return;
         for (const const_dnnl_graph_tensor_t input : inputs)
-            if (const extent e = tensors().at(input); e.is_mask) at_ = e.data + e.size / 4 / 2;
-        if (at_) *at_ ^= 1;
+            if (const extent e = tensors().at(input); e.is_mask) flipped_ = e.data + e.size / 4 / 2;
+        if (flipped_) *flipped_ ^= 1;
     }
     ~flipped_mask() {
-        if (at_) *at_ ^= 1;
+        if (flipped_) *flipped_ ^= 1;
     }
     flipped_mask(const flipped_mask&) = delete;
     flipped_mask& operator=(const flipped_mask&) = delete;
 
 private:
-    unsigned char* at_ = nullptr;
+    unsigned char* flipped_ = nullptr;
 };
 
 template <typename Execute>
@@ -179,7 +179,7 @@ dnnl_status_t execute(std::size_t inputs_num, const_dnnl_graph_tensor_t* inputs,
 
 } // namespace
 
-// The harness finds newer functions by dlsym, so the program must export these.
+// The harness finds newer functions by dlsym, so the program must export these wrappers.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -210,7 +210,7 @@ using execute_v2 = dnnl_status_t(const_dnnl_graph_compiled_partition_t, dnnl_str
                                  const_dnnl_graph_tensor_t*, std::size_t,
                                  const_dnnl_graph_tensor_t*, const_dnnl_graph_tensor_t);
 
-// Declared here: older headers do not.
+// Declared here, because older headers lack dnnl_graph_compiled_partition_execute_v2.
 dnnl_status_t dnnl_graph_compiled_partition_execute_v2(
     const_dnnl_graph_compiled_partition_t compiled, dnnl_stream_t stream, std::size_t inputs_num,
     const_dnnl_graph_tensor_t* inputs, std::size_t outputs_num, const_dnnl_graph_tensor_t* outputs,
@@ -233,7 +233,7 @@ dnnl_graph_partition_compile(dnnl_graph_partition_t partition,
     return compile(partition, compiled, in_num, inputs, out_num, outputs, engine);
 }
 
-// Policy debug never fuses: one partition an op.
+// Policy debug never fuses: every op becomes a partition.
 dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
                                       dnnl_graph_partition_policy_t policy) {
     if (planted("partition_count")) policy = dnnl_graph_partition_policy_debug;

@@ -6,11 +6,10 @@
 
 namespace maskwise::bench {
 
-// Everything that one test needs, as text from the command line. A default is the empty string or
-// the value written here.
+// The options of one test. A string holds the text of the option with the string's name.
 struct case_config {
     std::string file;
-    bool is_of_batch = false;
+    bool is_of_batch = false; // whether a batch file names the case
 
     bool correctness = true;
     bool performance = false;
@@ -27,8 +26,10 @@ struct case_config {
 
     std::string mask = "auto";
     std::string fill = "auto";
-    std::string owner;  // maskwise | onednn: who must execute the Selects
-    std::string expect; // status that the case must end with
+    // "maskwise" or "onednn": the library that must run each partition with a Select; each
+    // partition if the graph has no Select.
+    std::string owner;
+    std::string expect; // the status that the case must end with
     bool in_place = false;
 
     int fix_times_per_prb = 0; // 0: until the median is stable
@@ -38,7 +39,7 @@ struct case_config {
     friend bool operator==(const case_config&, const case_config&) = default;
 };
 
-// The flags that reproduce the test, defaults left out; parses back to an equal case_config.
+// The flags that reproduce the test. Options with their default values are left out.
 std::vector<std::string> repro_flags(const case_config& config);
 std::string repro_line(const case_config& config);
 

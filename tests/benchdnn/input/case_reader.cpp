@@ -42,7 +42,7 @@ logical_tensor read_tensor(const json& entry) {
     t.rank_known = !is_unknown(t.shape);
     if (!t.rank_known) t.shape.clear();
     t.strides = entry.at("stride").get<dims>();
-    // A known shape with an unknown stride is dense. Only a complete list of strides is a layout.
+    // Unknown strides mean a dense layout.
     if (is_unknown(t.strides) || !t.rank_known) t.strides.clear();
     if (!t.strides.empty() && t.strides.size() != t.shape.size())
         throw input_error("tensor " + std::to_string(t.id) + ": " +
@@ -62,7 +62,7 @@ op read_op(const json& entry) {
         throw input_error("op " + std::to_string(o.id) + ": unknown kind '" + o.kind + "'");
     const json attributes = entry.value("attrs", json::object());
     for (const auto& [key, value] : attributes.items()) {
-        // A dump after partitioning names each operator's partition, which is not an attribute.
+        // A dump after partitioning also lists each operator's partition and backend here.
         if (key == "partition_id" || key == "backend") continue;
         if (!find_attr(key))
             throw input_error("op " + std::to_string(o.id) + ": unknown attribute '" + key + "'");

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every combination of the list options, in the nesting order of oneDNN's driver.
+// Appends a case for each combination of the list options, in the nesting order of oneDNN's driver.
 void expand_case(const flag_state& state, case_config c, std::vector<case_config>& out) {
     const auto each = [](const std::vector<std::string>& values, std::string& field, auto&& next) {
         for (const std::string& value : values) {
@@ -41,16 +41,17 @@ void expand_case(const flag_state& state, case_config c, std::vector<case_config
     // clang-format on
 }
 
-// Repro lines are pasted in the directory they were printed in.
+// The path relative to the current folder, where repro lines are run. If the file is outside this
+// folder, the whole path.
 std::string shortest(const fs::path& path) {
     const std::string full = path.lexically_normal().string();
     const std::string relative = fs::absolute(path).lexically_relative(fs::current_path()).string();
     return relative.empty() || relative.starts_with("..") ? full : relative;
 }
 
-// The search path of case and batch files: the name itself, the folders of files found before and
-// those above them (oneDNN's batches name files from two folders up), then the project's
-// benchdnn_inputs/ next to the executable's build or install tree.
+// Finds case and batch files. Tries the name itself, then the name in each known folder, then in
+// each known folder's parent, because oneDNN's batches are relative to a parent. The known folders
+// are the folders of earlier files, latest first, and the project's benchdnn_inputs/.
 class search_path {
 public:
     explicit search_path(const fs::path& program) {
@@ -62,8 +63,8 @@ public:
         }
     }
 
-    // The path of an existing file. `kind` ("case", "batch") is for the error text.
-    // Throws input_error when there is none.
+    // The path of an existing file. `kind` ("case", "batch") is for the error text. Throws
+    // input_error if there is none.
     std::string find(const std::string& name, const char* kind) {
         if (name.empty()) throw input_error(std::string("--") + kind + " needs a file");
         std::vector<fs::path> candidates{name};
@@ -87,50 +88,49 @@ class parser {
 public:
     explicit parser(const std::string& program) : search_(program) {}
 
-    void take(const std::string& token) {
-        if (token == "--graph") return; // the driver's name on oneDNN's own command line
+    void apply(const std::string& token) {
+        if (token == "--graph") return; // oneDNN's command lines name the driver
         const auto [name, value] = split_flag(token);
         if (name == "case") {
             case_config c = state_.fixed;
             c.file = search_.find(value, "case");
             c.is_of_batch = depth_ > 0;
             expand_case(state_, std::move(c), result_.cases);
-            without_case_.clear();
+            unused_option_.clear();
         } else if (name == "batch") {
-            take_batch(search_.find(value, "batch"));
+            apply_batch(search_.find(value, "batch"));
         } else if (name == "reset") {
             state_ = flag_state{};
-            without_case_.clear();
+            unused_option_.clear();
         } else {
             apply_flag(name, value, state_, result_.run);
-            if (!sets_back(name, value)) without_case_ = token;
+            if (!leaves_defaults(name, value)) unused_option_ = token;
         }
     }
 
     command_line result() && {
-        if (!without_case_.empty() && !result_.cases.empty())
+        if (!unused_option_.empty() && !result_.cases.empty())
             throw input_error(fmt::format(
-                "{} comes after the last --case, but acts only on later ones", without_case_));
+                "{} comes after the last --case, but acts only on later ones", unused_option_));
         return std::move(result_);
     }
 
 private:
-    // Whether the flag leaves the cases' defaults alone: the last flag of a batch, or an option of
-    // the run.
-    static bool sets_back(const std::string& name, const std::string& value) {
+    // Whether the flag restores a default, as a batch does at its end, or is an option of the run.
+    static bool leaves_defaults(const std::string& name, const std::string& value) {
         flag_state state;
         run_options ignored;
         apply_flag(name, value, state, ignored);
         return state == flag_state{};
     }
 
-    void take_batch(const std::string& path) {
+    void apply_batch(const std::string& path) {
         if (++depth_ > 16) throw input_error("batch files nest deeper than 16 at '" + path + "'");
         std::ifstream file(path);
         std::stringstream text;
         text << file.rdbuf();
         try {
-            for (const std::string& token : tokenize_batch(text.str())) take(token);
+            for (const std::string& token : tokenize_batch(text.str())) apply(token);
         } catch (const input_error& error) {
             throw input_error(path + ": " + error.what());
         }
@@ -140,7 +140,7 @@ private:
     search_path search_;
     flag_state state_;
     command_line result_;
-    std::string without_case_; // the last option that no case has used yet
+    std::string unused_option_; // the last option that no case has used yet
     int depth_ = 0;
 };
 
@@ -149,7 +149,7 @@ private:
 std::vector<std::string> tokenize_batch(const std::string& text) {
     std::vector<std::string> tokens;
     std::istringstream lines(text);
-    bool joins = false; // the token before ended with a backslash
+    bool joins = false; // the previous token ended with a backslash
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line.substr(0, line.find('#')));
         for (std::string word; words >> word;) {
@@ -169,7 +169,7 @@ std::vector<std::string> tokenize_batch(const std::string& text) {
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program) {
     parser p(program);
-    for (const std::string& argument : arguments) p.take(argument);
+    for (const std::string& argument : arguments) p.apply(argument);
     return std::move(p).result();
 }
 

@@ -11,10 +11,10 @@ namespace maskwise::bench {
 // Options of the whole run.
 struct run_options {
     bool help = false;
-    bool list = false; // list the tests in any mode
+    bool list = false; // list the tests, run none
     bool serve = false;
     bool isolate = false;
-    int rounds = 1;  // how often every case runs
+    int rounds = 1;  // how often each case runs
     int threads = 0; // 0: all threads of the process
     int verbose = 0;
     std::string report;
@@ -23,20 +23,20 @@ struct run_options {
 
 struct command_line {
     run_options run;
-    std::vector<case_config> cases; // in order, every list option multiplied out
+    std::vector<case_config> cases; // in order, one for each combination of the list options
 };
 
-// Options act on every later --case, as in oneDNN's driver; --batch reads more of them from a
-// file. `program` is this executable's path: case files are also looked for relative to it.
-// Throws input_error on an unknown flag, a bad value, a missing file or an option after
-// the last --case.
+// Options act on every later --case, as in oneDNN's driver. --batch reads more options and cases
+// from a file. `program` is this executable's path; files are also searched relative to it. Throws
+// input_error on an unknown flag, a bad value, a missing file, and an option after the last --case
+// that sets no default.
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program);
 
 std::string help_text();
 
-// The tokens of a batch file: whitespace separates, '#' comments to the end of the line, a
-// trailing '\' joins the next token.
+// The tokens of a batch file. Whitespace separates tokens, '#' begins a comment, and a '\' at a
+// token's end joins the next token.
 std::vector<std::string> tokenize_batch(const std::string& text);
 
 } // namespace maskwise::bench

@@ -49,7 +49,7 @@ void set_mode(case_config& c, const std::string& letters) {
     }
     if (letters.empty()) throw input_error("needs letters: C, P, CP or L");
     if (c.list_only && (c.correctness || c.performance))
-        throw input_error(fmt::format("'{}' lists and runs; L stands alone", letters));
+        throw input_error(fmt::format("'{}': L excludes C and P", letters));
 }
 
 strings parse_dt(const std::string& value) {
@@ -108,7 +108,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.op_attrs = split(v, ','); }},
     {"dt", "TYPE,... or ID:TYPE+...", "f32, bf16 or f16 for the whole graph, or a type by tensor id", "--dt=f32,bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.dt = parse_dt(v); }},
-    {"mb", "N,...", "leading extent of every input that shares the largest leading extent; 0 keeps it", "--mb=4",
+    {"mb", "N,...", "new leading extent of the inputs whose leading extent is the largest; 0: unchanged", "--mb=4",
      [](flag_state& s, run_options&, const std::string& v) { s.mb = parse_mb(v); }},
     {"op-kind", "ID:KIND+...", "another operator for an op; 'undef' removes it", "--op-kind=1:Multiply",
      [](flag_state& s, run_options&, const std::string& v) { s.op_kind = split(v, ','); }},
@@ -116,17 +116,17 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.tensor_property = split(v, ','); }},
     {"attr-fpmath", "MODE[:true]", "fpmath mode of the graph; ':true' applies it to integers too", "--attr-fpmath=bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split(v, ','); }},
-    {"expected-n-partitions", "N", "fail when oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
+    {"expected-n-partitions", "N", "fail if oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
     {"mask", "WORD,...", "contents of boolean inputs: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
-    {"fill", "auto|own|driver|bits|finite", "contents of inputs: own: the harness's values; driver: those of oneDNN's driver, which then judges, too; bits, finite: any bit pattern, or finite values, in a lone Select; auto: own (bits where Maskwise executes a lone Select), then driver", "--fill=driver",
+    {"fill", "auto|own|driver|bits|finite", "contents of inputs. finite: the harness's values; bits: any bit pattern, if all operators only move elements; own: bits if Maskwise runs every Select, else finite; driver: the values and the rule of oneDNN's driver; auto: own, then driver if --mask is auto and an operator computes", "--fill=driver",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fill = one_of(v, {"auto", "own", "driver", "bits", "finite"}); }},
-    {"owner", "maskwise|onednn", "fail unless this library executes every partition that holds a Select", "--owner=maskwise",
+    {"owner", "maskwise|onednn", "fail unless this library executes every partition that holds a Select (every partition if there is no Select)", "--owner=maskwise",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.owner = one_of(v, {"", "maskwise", "onednn"}); }},
-    {"expect", "STATUS", "the case passes only if a call answers with this status", "--expect=invalid_shape",
+    {"expect", "STATUS", "the case passes only if a call returns this status", "--expect=invalid_shape",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expect = parse_expect(v); }},
-    {"in-place", "[true|false]", "give an output the buffer of the input that the library says it may overwrite", "--in-place",
+    {"in-place", "[true|false]", "let an output overwrite the input that the library allows it to overwrite", "--in-place",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.in_place = parse_bool(v); }},
     {"fix-times-per-prb", "N", "measure exactly N times; 0: until the median is stable", "--fix-times-per-prb=5",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fix_times_per_prb = parse_number<int>(v, 0); }},
@@ -138,11 +138,11 @@ constexpr flag flags[] = {
      [](flag_state&, run_options&, const std::string& v) { one_of(v, {"cpu"}); }},
     {"perf-template", "def|csv|TEXT", "format of a measurement: %engine% %name% %prb% %-time% %~time% %0time% %+time% %bytes% %-bw% ...", "--perf-template=%prb%,%-time%",
      [](flag_state&, run_options& r, const std::string& v) { r.perf_template = v; }},
-    {"list", "", "list the tests with the mode they would run in, and run none", "--list --batch=select_ci",
+    {"list", "", "list the tests and their mode, run none", "--list --batch=select_ci",
      [](flag_state&, run_options& r, const std::string& v) { r.list = parse_bool(v); }},
     {"isolate", "", "run tests in a child process; a crash becomes ABORTED", "--isolate",
      [](flag_state&, run_options& r, const std::string& v) { r.isolate = parse_bool(v); }},
-    {"rounds", "N", "run every test N times over, in order", "--rounds=100 --batch=select_smoke",
+    {"rounds", "N", "run the whole list of tests N times", "--rounds=100 --batch=select_smoke",
      [](flag_state&, run_options& r, const std::string& v) { r.rounds = parse_number<int>(v, 1); }},
     {"threads", "N", "let the process use N processors", "--threads=1",
      [](flag_state&, run_options& r, const std::string& v) { r.threads = parse_threads(v); }},
@@ -183,8 +183,9 @@ void apply_flag(const std::string& name, const std::string& value, flag_state& s
 }
 
 std::string help_text() {
-    std::string text = "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
-                       "Options act on every --case after them, so none may follow the last.\n\n";
+    std::string text =
+        "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
+        "Options act on every --case after them. None may follow the last --case.\n\n";
     for (const flag& f : flags)
         text += fmt::format("  --{}{}{}\n      {}\n      example: {}\n", f.name,
                             f.argument.empty() || f.argument[0] == '[' ? "" : "=", f.argument,

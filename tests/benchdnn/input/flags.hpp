@@ -1,6 +1,6 @@
 #pragma once
 
-// The one list of flags: parsing and --help both come from it.
+// Parses single flags and writes the text of --help.
 
 #include "input/command_line.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace maskwise::bench {
 
-// The options so far, for the next --case. A list option holds all its values.
+// The options that the next --case gets. A list option holds all its values.
 struct flag_state {
     case_config fixed;
     std::vector<std::string> in_shapes{""};
@@ -25,10 +25,10 @@ struct flag_state {
     friend bool operator==(const flag_state&, const flag_state&) = default;
 };
 
-// "--name=value" or "--name" or "-vN" to (name, value). Throws input_error for anything else.
+// Splits "--name=value", "--name" or "-vN" into (name, value). Throws input_error for other tokens.
 std::pair<std::string, std::string> split_flag(const std::string& token);
 
-// Throws input_error on an unknown name or a value that the flag does not take.
+// Throws input_error on an unknown name or on a value that the flag does not accept.
 void apply_flag(const std::string& name, const std::string& value, flag_state& state,
                 run_options& run);
 

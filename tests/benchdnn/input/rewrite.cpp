@@ -28,7 +28,7 @@ void change_tensor(graph& g, std::size_t id, Change change) {
     });
 }
 
-// Consumers of the removed op's outputs read its first input instead.
+// Replaces the removed op's outputs by its first input in every consumer.
 void remove_op(graph& g, std::size_t id) {
     const op removed = op_by_id(g, id);
     if (removed.inputs.empty()) throw input_error(fmt::format("op {} has no input", id));
@@ -71,7 +71,8 @@ void set_shape(logical_tensor& t, const shape_text& shape) {
                                       t.shape.size()));
 }
 
-// Every input whose leading extent is the largest one gets `mb`; smaller ones are broadcast.
+// Among the inputs of rank 2 or more, those with the largest leading extent get `mb`. Inputs with a
+// smaller leading extent are broadcast.
 void rewrite_mb(graph& g, std::int64_t mb) {
     std::int64_t largest = 0;
     for (const std::size_t id : graph_inputs(g)) {
@@ -83,14 +84,16 @@ void rewrite_mb(graph& g, std::int64_t mb) {
             if (t.shape.size() < 2 || t.shape[0] != largest) return;
             t.shape[0] = mb;
             if (t.strides.empty()) return;
-            // The stride of a single row is meaningless, and rows must not overlap now.
-            std::int64_t row = 1;
-            for (std::size_t i = 1; i < t.shape.size(); ++i) row += (t.shape[i] - 1) * t.strides[i];
-            t.strides[0] = std::max(t.strides[0], row);
+            // The stride of a leading extent of 1 is arbitrary, but the new entries must not
+            // overlap.
+            std::int64_t entry = 1;
+            for (std::size_t i = 1; i < t.shape.size(); ++i)
+                entry += (t.shape[i] - 1) * t.strides[i];
+            t.strides[0] = std::max(t.strides[0], entry);
         });
 }
 
-// oneDNN's own batches name tensors that their graphs lack, and its driver passes over them.
+// oneDNN's batches name tensors that their graphs lack. oneDNN's driver ignores these tensors, too.
 std::vector<std::pair<std::size_t, shape_text>> shapes_of_graph(const graph& g,
                                                                 const case_config& config) {
     auto shapes = parse_shapes(config.in_shapes);
@@ -106,17 +109,17 @@ std::vector<std::pair<std::size_t, shape_text>> shapes_of_graph(const graph& g,
 
 void rewrite_shapes(graph& g, const case_config& config) {
     const auto shapes = shapes_of_graph(g, config);
-    std::set<std::size_t> given_outputs;
+    std::set<std::size_t> known_outputs;
     for (const auto& [id, shape] : shapes)
         if (!find_producer(g, id)) {
             change_tensor(g, id, [s = shape](logical_tensor& t) { set_shape(t, s); });
         } else if (shape.shape) {
-            given_outputs.insert(id);
+            known_outputs.insert(id);
         }
     if (config.mb > 0) rewrite_mb(g, config.mb);
-    // Untouched inputs keep the file's outputs, unknown shapes included.
+    // If no option changed a shape, an attribute or an op, the file's output shapes stay.
     if (config.mb > 0 || !shapes.empty() || !config.op_attrs.empty() || !config.op_kind.empty())
-        infer_graph(g, given_outputs);
+        infer_graph(g, known_outputs);
     for (const auto& [id, shape] : shapes)
         if (find_producer(g, id))
             change_tensor(g, id, [s = shape](logical_tensor& t) { set_shape(t, s); });

@@ -5,9 +5,11 @@
 
 namespace maskwise::bench {
 
-// Applies the case's options to the graph read from its file. Order: op kinds, attributes, input
-// shapes and mb, output inference, output shapes, fpmath, types, properties.
-// Throws input_error on an id that the graph lacks or a value that does not parse.
+// Applies the case's options to the graph of its file, in this order: op kinds, attributes, input
+// shapes, mb, output shapes, fpmath mode, types, properties. If an option changes a shape, an
+// attribute or an op, infers the output shapes that no option sets. Throws input_error on a value
+// that does not parse and on an unknown id. An unknown id in --in-shapes is ignored and reported on
+// stderr.
 void rewrite(graph& g, const case_config& config);
 
 } // namespace maskwise::bench

@@ -114,9 +114,10 @@ std::vector<std::pair<std::string, attribute>> parse_attrs(const std::string& te
     for (const std::string& part : split(text, '*')) {
         const std::size_t colon = part.find(':');
         const std::string name = part.substr(0, colon);
-        const auto known = find_attr(name);
-        if (!known || colon == std::string::npos)
+        if (colon == std::string::npos)
             throw input_error(fmt::format("--op-attrs: '{}' is not NAME:VALUE", part));
+        const auto known = find_attr(name);
+        if (!known) throw input_error(fmt::format("--op-attrs: unknown attribute '{}'", name));
         attrs.emplace_back(name, parse_attr_value(known->type, part.substr(colon + 1)));
     }
     return attrs;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The small grammars inside the values of --in-shapes, --op-attrs and their like.
+// Parses the values of --in-shapes, --op-attrs and similar options.
 
 #include "model/graph.hpp"
 
@@ -17,16 +17,16 @@ struct shape_text {
     dims strides;
 };
 
-// One part more than there are separators.
+// Returns the parts between the separators, one more than there are separators.
 std::vector<std::string> split(const std::string& text, char separator);
 
-// "ID:TEXT+ID:TEXT" to pairs; empty text gives none. `flag` is for the error text.
+// Parses "ID:TEXT+ID:TEXT"; empty text has no pairs. `flag` is for the error text.
 std::vector<std::pair<std::size_t, std::string>> parse_pairs(const std::string& text,
                                                              const std::string& flag);
 
 std::vector<std::pair<std::size_t, shape_text>> parse_shapes(const std::string& text);
 
-// "NAME:VALUE*NAME:VALUE", the type by the attribute's name; lists are "1x2x3".
+// Parses "NAME:VALUE*NAME:VALUE". The name decides the value's type. Lists have the form "1x2x3".
 std::vector<std::pair<std::string, attribute>> parse_attrs(const std::string& text);
 
 property parse_property(const std::string& word);

@@ -1,12 +1,12 @@
-// The installed harness belongs to no lane: nothing names libdnnl in the program, and its functions
-// are bound at their first call, to whichever oneDNN 3 the machine has.
+// The installed harness is not linked with a libdnnl. This opens the machine's oneDNN 3 at start.
+// Its functions are bound at their first call.
 
 #include <cstdio>
 #include <dlfcn.h>
 
 namespace {
 
-// Debian's names end in a minor version.
+// Debian's file names end in the minor version.
 bool open_onednn() {
     constexpr int newest_minor = 30;
     if (dlopen("libdnnl.so.3", RTLD_LAZY | RTLD_GLOBAL) != nullptr) return true;

@@ -56,11 +56,11 @@ void for_each_tensor(const graph& g, const std::function<void(const logical_tens
 }
 
 const logical_tensor* find_tensor(const graph& g, std::size_t id) {
-    const logical_tensor* producer = nullptr;
+    const logical_tensor* first = nullptr;
     for_each_tensor(g, [&](const logical_tensor& t) {
-        if (t.id == id && !producer) producer = &t;
+        if (t.id == id && !first) first = &t;
     });
-    return producer;
+    return first;
 }
 
 namespace {
@@ -95,7 +95,7 @@ std::vector<std::size_t> graph_inputs(const graph& g) {
 }
 
 void sort_topologically(graph& g) {
-    std::set<std::size_t> waiting; // tensors that an op not yet placed will produce
+    std::set<std::size_t> waiting; // outputs of ops that are not sorted yet
     for (const op& o : g.ops)
         for (const logical_tensor& t : o.outputs) waiting.insert(t.id);
     std::vector<op> sorted;

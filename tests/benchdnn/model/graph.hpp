@@ -1,7 +1,6 @@
 #pragma once
 
-// A graph as a case file describes it: plain values, no oneDNN object. Reader, rewriter, filler,
-// oracle and client all work on this.
+// A graph as a case file describes the graph, without oneDNN's objects.
 
 #include "model/names.hpp"
 #include "support/oracle.hpp"
@@ -20,7 +19,8 @@ namespace maskwise::bench {
 using dims = test::extent_list;
 constexpr std::int64_t unknown_dim = std::numeric_limits<std::int64_t>::min();
 
-// A fault of the user's input (flag, file, case): one clear line, exit status 2.
+// A fault in the user's input: a flag, a file or a case. The program skips a faulty case of a
+// batch. After any other fault, the program prints one line and exits with 2.
 struct input_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -37,7 +37,7 @@ struct logical_tensor {
     layout layout_kind = layout::strided;
     property property_kind = property::undef;
 
-    bool is_known() const; // rank and every extent
+    bool is_known() const; // whether the rank and every extent are known
 };
 
 using attribute = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>,
@@ -51,7 +51,8 @@ struct op {
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
 
-    // The attribute's value, or `otherwise` if the case does not have it.
+    // The attribute's value, or `otherwise` if the op lacks the attribute. Throws input_error on
+    // another type.
     template <typename T>
     T attr(const std::string& key, T otherwise) const {
         const auto hit = attrs.find(key);
@@ -59,7 +60,7 @@ struct op {
         const T* value = std::get_if<T>(&hit->second);
         if (!value)
             throw input_error("op " + std::to_string(id) + ": attribute '" + key +
-                              "' has another type than its operator gives it");
+                              "' has the wrong type");
         return *value;
     }
 };
@@ -67,28 +68,29 @@ struct op {
 struct graph {
     std::string fpmath_mode = "strict";
     bool fpmath_apply_to_int = false;
-    std::vector<op> ops; // in topological order once read
+    std::vector<op> ops; // read_case sorts them topologically
 };
 
 dims dense_strides(const dims& shape);  // an extent of 0 counts as 1, as in oneDNN
 std::string to_text(const dims& shape); // "2x3x4"; "-" for 0-D; "?" for unknown extents
 
-// Numpy broadcast of two shapes, right aligned. Throws input_error when they do not fit.
+// NumPy's broadcast of two shapes. Throws input_error if the shapes do not broadcast.
 dims broadcast(const dims& a, const dims& b);
 
-// `axis` of an op counted from the front. Throws input_error outside the rank.
+// Counts an axis, which may be negative, from the front. Throws input_error if the axis is outside
+// the rank.
 std::size_t front_axis(std::int64_t axis, std::size_t rank);
 
 void for_each_tensor(graph& g, const std::function<void(logical_tensor&)>& visit);
 void for_each_tensor(const graph& g, const std::function<void(const logical_tensor&)>& visit);
 
-// Any of the descriptions of tensor `id` (they all agree), or null.
+// The first description of tensor `id`, or null.
 const logical_tensor* find_tensor(const graph& g, std::size_t id);
 const op* find_producer(const graph& g, std::size_t id);
 std::vector<const op*> find_consumers(const graph& g, std::size_t id);
 std::vector<std::size_t> graph_inputs(const graph& g); // ids without a producer, each once
 
-// Sorts g.ops so that producers precede consumers, stable. Throws input_error on a cycle.
+// Sorts g.ops so that producers precede consumers. Throws input_error on a cycle.
 void sort_topologically(graph& g);
 
 bool has_op(const graph& g, std::string_view kind);

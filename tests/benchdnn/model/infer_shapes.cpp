@@ -31,8 +31,8 @@ shapes infer_binary(const op& o) {
     return {broadcast(a, b)};
 }
 
-// Ignores cond: it may not enlarge the result, and the library must refuse a cond that does not
-// fit.
+// Ignores cond, because cond must not enlarge the result. The library must refuse a cond that does
+// not fit.
 shapes infer_select(const op& o) {
     if (o.attr<std::string>("auto_broadcast", "numpy") == "none") return {input_shape(o, 0)};
     return {broadcast(input_shape(o, 1), input_shape(o, 2))};
@@ -45,7 +45,8 @@ shapes infer_matmul(const op& o) {
     if (o.attr<bool>("transpose_a", false)) std::swap(a[a.size() - 1], a[a.size() - 2]);
     if (o.attr<bool>("transpose_b", false)) std::swap(b[b.size() - 1], b[b.size() - 2]);
     if (a.back() != b[b.size() - 2])
-        throw input_error("MatMul of " + to_text(a) + " and " + to_text(b));
+        throw input_error("MatMul: shapes " + to_text(a) + " and " + to_text(b) +
+                          " cannot be multiplied");
     dims result = broadcast(dims(a.begin(), a.end() - 2), dims(b.begin(), b.end() - 2));
     result.push_back(a[a.size() - 2]);
     result.push_back(b.back());
@@ -93,11 +94,11 @@ shapes infer_reduce(const op& o) {
     std::vector<bool> reduced(in.size(), false);
     for (const std::int64_t axis : o.attr<dims>("axes", {}))
         reduced[front_axis(axis, in.size())] = true;
-    const bool keep = o.attr<bool>("keep_dims", false);
+    const bool keep_dims = o.attr<bool>("keep_dims", false);
     dims result;
     for (std::size_t i = 0; i < in.size(); ++i) {
         if (!reduced[i]) result.push_back(in[i]);
-        if (reduced[i] && keep) result.push_back(1);
+        if (reduced[i] && keep_dims) result.push_back(1);
     }
     return {result};
 }
@@ -153,7 +154,7 @@ std::optional<std::vector<dims>> infer_output_shapes(const op& o) {
     return hit->second(o);
 }
 
-void infer_graph(graph& g, const std::set<std::size_t>& keep) {
+void infer_graph(graph& g, const std::set<std::size_t>& fixed) {
     for (std::size_t i = 0; i < g.ops.size(); ++i) {
         std::optional<std::vector<dims>> inferred;
         bool fits = true;
@@ -164,7 +165,7 @@ void infer_graph(graph& g, const std::set<std::size_t>& keep) {
         }
         for (std::size_t j = 0; j < g.ops[i].outputs.size(); ++j) {
             const std::size_t id = g.ops[i].outputs[j].id;
-            if (keep.count(id) > 0) continue;
+            if (fixed.count(id) > 0) continue;
             if (!fits)
                 forget_shape(g, id);
             else if (inferred && j < inferred->size())
@@ -175,11 +176,11 @@ void infer_graph(graph& g, const std::set<std::size_t>& keep) {
 
 graph with_known_shapes(const graph& g) {
     graph known = g;
-    std::set<std::size_t> keep;
+    std::set<std::size_t> fixed;
     for_each_tensor(g, [&](const logical_tensor& t) {
-        if (t.is_known()) keep.insert(t.id);
+        if (t.is_known()) fixed.insert(t.id);
     });
-    infer_graph(known, keep);
+    infer_graph(known, fixed);
     return known;
 }
 

@@ -19,7 +19,7 @@ constexpr data_type_info data_type_table[] = {
     {"u4", data_type::u4, 0},           {"s64", data_type::s64, 8},
 };
 
-// By their numbers, which begin with the first.
+// Attributes of one type. Their numbers are consecutive, from `first`.
 struct attr_group {
     attr_type type;
     int first;
@@ -44,7 +44,7 @@ const attr_group attr_groups[] = {
       "qtype", "rounding_type", "weights_format", "accumulation_mode"}},
 };
 
-// By their numbers.
+// Op kinds in the order of their numbers, from 0.
 constexpr const char* op_kind_names = R"(
     Abs AbsBackward Add AvgPool AvgPoolBackward BatchNormTrainingBackward BatchNormForwardTraining
     BatchNormInference BiasAdd BiasAddBackward Clamp ClampBackward Concat Convolution
@@ -59,7 +59,8 @@ constexpr const char* op_kind_names = R"(
     Subtract Tanh TanhBackward TypeCast Wildcard HardSigmoid HardSigmoidBackward Select Pow
     GroupNorm GenIndex GreaterEqual RMSNorm Dropout)";
 
-// Status codes newer than 3.0: the first number, and its minor version.
+// Op kinds newer than oneDNN 3.0: the first number of a group, and the minor version that added the
+// group.
 constexpr std::pair<int, int> later_op_kinds[] = {{79, 1}, {81, 2},  {83, 6},
                                                   {84, 7}, {86, 11}, {87, 12}};
 
@@ -89,8 +90,8 @@ std::optional<attr_info> find_attr(std::string_view name) {
 std::optional<op_kind_info> find_op_kind(std::string_view name) {
     std::istringstream names(op_kind_names);
     op_kind_info info{0, 0};
-    for (std::string each; names >> each; ++info.value) {
-        if (each != name) continue;
+    for (std::string kind; names >> kind; ++info.value) {
+        if (kind != name) continue;
         for (const auto& [first, minor] : later_op_kinds)
             if (info.value >= first) info.since_minor = minor;
         return info;

@@ -1,8 +1,7 @@
 #pragma once
 
-// The words of a case file and their numbers in oneDNN's C interface. Assigned numbers never
-// change. They are listed here because the harness is compiled against headers older than some
-// operators that it reads.
+// The words of a case file and their numbers in oneDNN's C interface, which never change. The
+// harness lists the numbers because its oneDNN headers may be older than an operator of a case.
 
 #include <cstddef>
 #include <optional>
@@ -31,7 +30,7 @@ enum class data_type : int {
 struct data_type_info {
     std::string_view name;
     data_type value;
-    std::size_t size; // bytes an element; 0 where elements share a byte
+    std::size_t size; // bytes per element; 0 if elements share a byte
 };
 
 enum class attr_type { f32, f32s, s64, s64s, boolean, string };
@@ -39,15 +38,15 @@ enum class attr_type { f32, f32s, s64, s64s, boolean, string };
 struct attr_info {
     int value;
     attr_type type;
-    int since_minor = 0; // first oneDNN 3.<minor> that has it
+    int since_minor = 0; // first oneDNN 3.<minor> that has the attribute
 };
 
 struct op_kind_info {
     int value;
-    int since_minor; // first oneDNN 3.<minor> whose add_op accepts it; older ones may crash
+    int since_minor; // first oneDNN 3.<minor> whose add_op accepts it; older versions may crash
 };
 
-// Null when the name is unknown.
+// Null or nullopt if the name is unknown.
 const data_type_info* find_data_type(std::string_view name);
 std::optional<attr_info> find_attr(std::string_view name);
 std::optional<op_kind_info> find_op_kind(std::string_view name);
@@ -55,7 +54,8 @@ std::optional<op_kind_info> find_op_kind(std::string_view name);
 const data_type_info& info(data_type type);
 bool is_floating(data_type type);
 
-// dnnl_status_t as the words of the C header without prefix, and back (-1: unknown word).
+// The name of a dnnl_status_t in the C header, without prefix, and the status of a name. -1:
+// unknown name.
 std::string status_name(int status);
 int find_status(std::string_view name);
 

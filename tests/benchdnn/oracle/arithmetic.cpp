@@ -23,7 +23,7 @@ std::vector<tensor> oracle_elementwise(const op& o, const operands& in) {
     const auto kind = test::find_operation(o.kind).value();
     const test::grid a = grid_of(*in.at(0));
     const test::grid b = test::input_count(kind) == 2 ? grid_of(*in.at(1)) : a;
-    broadcast(a.extents, b.extents); // throws if they do not broadcast
+    broadcast(a.extents, b.extents); // throws if the shapes do not broadcast
     const auto alpha = static_cast<double>(o.attr(o.kind == "Clamp" ? "min" : "alpha", 0.0F));
     const auto beta = static_cast<double>(o.attr("max", 0.0F));
     return {arithmetic_result(o, 0, test::combine(a, b, [&](double x, double y) {
@@ -40,7 +40,8 @@ std::vector<tensor> oracle_matmul(const op& o, const operands& in) {
                                           o.attr<bool>("transpose_a", false),
                                           o.attr<bool>("transpose_b", false));
     if (!result)
-        throw input_error("MatMul of " + to_text(in[0]->shape) + " and " + to_text(in[1]->shape));
+        throw input_error("MatMul: shapes " + to_text(in[0]->shape) + " and " +
+                          to_text(in[1]->shape) + " cannot be multiplied");
     if (in.size() > 2) result = test::combine(*result, grid_of(*in[2]), std::plus<>());
     return {arithmetic_result(o, 0, *result)};
 }
@@ -59,7 +60,7 @@ std::vector<tensor> oracle_softmax(const op& o, const operands& in) {
     return results;
 }
 
-// diff_src = dst * (diff_dst - sum(dst * diff_dst)) along the axis; inputs diff_dst, dst.
+// diff_src = dst * (diff_dst - sum(dst * diff_dst)) along the axis. Inputs: diff_dst, dst.
 std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in) {
     const std::size_t axis = axis_of(o, *in.at(0), 1);
     const std::vector<double> diff_dst = to_doubles(*in[0]);
@@ -75,14 +76,14 @@ std::vector<tensor> oracle_softmax_backward(const op& o, const operands& in) {
 
 std::vector<tensor> oracle_reduce_sum(const op& o, const operands& in) {
     const dims& shape = in.at(0)->shape;
-    dims kept = shape; // extents with 1 where reduced
+    dims reduced = shape; // with 1 for every reduced extent
     for (const std::int64_t axis : o.attr<dims>("axes", {}))
-        kept[front_axis(axis, shape.size())] = 1;
-    std::vector<double> sums(static_cast<std::size_t>(test::count_of(kept)), 0.0);
+        reduced[front_axis(axis, shape.size())] = 1;
+    std::vector<double> sums(static_cast<std::size_t>(test::count_of(reduced)), 0.0);
     const std::vector<double> values = to_doubles(*in[0]);
     auto next = values.begin();
     test::walk<1>(
-        shape, {test::broadcast_strides(kept, dense_strides(kept), shape)},
+        shape, {test::broadcast_strides(reduced, dense_strides(reduced), shape)},
         [&](const auto& offsets) { sums[static_cast<std::size_t>(offsets[0])] += *next++; });
     return {bench::arithmetic_result(o, 0, o.outputs.at(0).shape, sums)};
 }

@@ -6,7 +6,8 @@
 namespace maskwise::bench {
 namespace {
 
-// A tensor whose f32 was produced by arithmetic meets one that was not: both become f64.
+// Select's sources differ in type if arithmetic computed only one of them. Then both sources become
+// f64.
 tensor widened(const tensor& t, data_type type) {
     return t.dtype == type ? t : from_doubles(type, t.shape, to_doubles(t));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The operator groups; each returns the op's outputs in order.
+// The oracle's operators. Each function returns the op's outputs in order.
 
 #include "oracle/oracle.hpp"
 
@@ -8,13 +8,13 @@ namespace maskwise::bench {
 
 using op_oracle = std::vector<tensor> (*)(const op&, const operands&);
 
-// movement.cpp: elements keep their bits
+// movement.cpp: operators that move elements. Reorder may also convert elements.
 std::vector<tensor> oracle_select(const op& o, const operands& in);
 std::vector<tensor> oracle_transpose(const op& o, const operands& in);
 std::vector<tensor> oracle_reshape(const op& o, const operands& in);
 std::vector<tensor> oracle_reorder(const op& o, const operands& in);
 
-// arithmetic.cpp: by the definitions that all oracles share
+// arithmetic.cpp
 std::vector<tensor> oracle_elementwise(const op& o, const operands& in);
 std::vector<tensor> oracle_type_cast(const op& o, const operands& in);
 std::vector<tensor> oracle_matmul(const op& o, const operands& in);
@@ -28,7 +28,7 @@ std::vector<tensor> oracle_quantize(const op& o, const operands& in);
 std::vector<tensor> oracle_dequantize(const op& o, const operands& in);
 std::vector<tensor> oracle_dynamic_dequantize(const op& o, const operands& in);
 
-// A result of arithmetic for output `index` of the op.
+// Rounds the results of arithmetic to arithmetic_type of output `index`.
 tensor arithmetic_result(const op& o, std::size_t index, dims shape,
                          const std::vector<double>& values);
 

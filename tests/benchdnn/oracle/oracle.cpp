@@ -62,7 +62,7 @@ tensor_map evaluate(const graph& g, tensor_map values, const std::set<std::size_
         std::vector<tensor> results = evaluate_op(o, inputs);
         for (std::size_t j = 0; j < o.outputs.size(); ++j)
             values.insert_or_assign(o.outputs[j].id, std::move(results.at(j)));
-        // Large graphs would not fit into memory with every intermediate kept.
+        // With every intermediate, large graphs would not fit in memory.
         std::erase_if(values, [&](const auto& entry) {
             return wanted.count(entry.first) == 0 && !still_read(g, i + 1, entry.first);
         });

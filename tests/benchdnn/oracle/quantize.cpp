@@ -8,13 +8,13 @@ namespace {
 struct parameters {
     std::vector<double> scales;
     std::vector<double> zero_points; // empty: all zero
-    dims strides;                    // of the parameter's index, for each dim of the data
-    dims group;                      // elements of that dim that share one parameter
+    dims strides;                    // step of the parameter's index, per dim of the data
+    dims group;                      // elements that share a parameter, per dim
 
     double zero_point(std::size_t i) const { return zero_points.empty() ? 0.0 : zero_points[i]; }
 };
 
-// change(value, parameters index) for every element, in order.
+// Returns change(element, index of the element's parameters) for each element.
 template <typename Change>
 std::vector<double> per_element(const tensor& src, const parameters& p, Change change) {
     std::vector<double> values = to_doubles(src);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The modes of the program after its command line is read.
+// What the program does after it has read its command line.
 
 #include "input/command_line.hpp"
 
@@ -9,20 +9,21 @@
 
 namespace maskwise::bench {
 
-// Restricts the process to `threads` of its processors and starts the program again with
-// `arguments`, so that every runtime sees only these (OpenMP reads its environment when it is
-// loaded). Returns if the process is already restricted. Throws std::system_error.
+// Restricts the process to `threads` processors and executes the program again with `arguments`,
+// because some runtimes (OpenMP) read their environment when they are loaded. Returns only if the
+// process is already restricted. Throws std::system_error, or input_error if there are fewer
+// processors.
 void limit_threads(int threads, const std::vector<std::string>& arguments);
 
-// Runs every test of the command line and reports. Returns the exit status: 0, or 1 when a test
+// Runs every test of the command line and reports. Returns the exit status: 0, or 1 if a test
 // failed. Throws input_error.
 int run_session(const command_line& line);
 
-// Answers requests from standard input until it ends; each answer is one line of JSON after
+// Answers requests until standard input ends. Each answer is one line of JSON after
 // answer_prefix. Requests:
 //   run ["--flag=value", ...]   one test: {"result": {...}, "library": "..."}
-//   time SAMPLES MAX_MS         more samples of that test: {"samples": [ms, ...]}
-// A fault of the input: {"input_error": "..."}.
+//   time SAMPLES MAX_MS         more samples of the last test: {"samples": [ms, ...]}
+// If the request or its case is wrong, the answer is {"input_error": "..."}.
 int serve(int verbose);
 
 } // namespace maskwise::bench

@@ -22,12 +22,13 @@ std::vector<std::string> full_command_line() {
 void remember_command(int argc, char** argv) {
     command = full_command_line();
     const auto program_arguments = static_cast<std::size_t>(argc);
-    const std::size_t loader =
+    const std::size_t loader_words =
         command.size() > program_arguments ? command.size() - program_arguments : 0;
-    command.resize(loader);
+    command.resize(loader_words);
     std::error_code ignored;
-    command.push_back(
-        loader > 0 ? argv[0] : std::filesystem::read_symlink("/proc/self/exe", ignored).string());
+    command.push_back(loader_words > 0
+                          ? argv[0]
+                          : std::filesystem::read_symlink("/proc/self/exe", ignored).string());
 }
 
 std::string own_path() {

@@ -5,14 +5,14 @@
 
 namespace maskwise::bench {
 
-// The command that starts this program again. If a separate loader started it (a lane built for a
-// newer libc), /proc/self/exe is that loader, and the loader's arguments come first.
+// Remembers how to start this program again. If a separate loader started the program, for a lane
+// that needs a newer libc, the command begins with this loader and its arguments.
 void remember_command(int argc, char** argv);
 
 // The path of this program's file.
 std::string own_path();
 
-// Replaces the process by this program with `arguments`. Returns only when that fails.
+// Replaces the process by this program with `arguments`. Returns only if that fails.
 void execute_self(const std::vector<std::string>& arguments);
 
 } // namespace maskwise::bench

@@ -16,14 +16,14 @@
 namespace maskwise::bench {
 namespace {
 
-char note[4096]; // a signal handler may not allocate
+char note[4096]; // a signal handler must not allocate
 
 void print(const char* text) {
     [[maybe_unused]] const auto ignored = write(STDERR_FILENO, text, std::strlen(text));
 }
 
-void say_and_die(int signal) {
-    print("maskwise-bench: the process crashed in (go on after crashes with --isolate):\n");
+void report_and_die(int signal) {
+    print("maskwise-bench: this test crashed the process (--isolate continues after a crash):\n");
     print(note);
     print("\n");
     std::signal(signal, SIG_DFL);
@@ -37,39 +37,39 @@ void note_test(const std::string& repro) {
     std::copy_n(repro.data(), length, note);
     note[length] = '\0';
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
-        std::signal(signal, say_and_die);
+        std::signal(signal, report_and_die);
 }
 
-// The destination of a run's cases.
+// Runs and reports the cases of one command line, in this process or in a worker (--isolate).
 class session {
 public:
     explicit session(const command_line& line)
         : line_(line),
           report_(line.run, line.cases.size() * static_cast<std::size_t>(line.run.rounds)),
-          here_(line.run.verbose), isolated_(line.run.verbose) {}
+          in_process_(line.run.verbose), isolated_(line.run.verbose) {}
 
     void run(const case_config& config) {
         report_.start(config);
-        case_config asked = config;
-        asked.list_only = config.list_only || line_.run.list;
-        if (!asked.list_only && !line_.run.isolate) {
-            test::cpu_stream(); // a runtime that starts with it installs its handlers now
+        case_config used = config;
+        used.list_only = config.list_only || line_.run.list;
+        if (!used.list_only && !line_.run.isolate) {
+            test::cpu_stream(); // a runtime that starts with the stream installs its handlers now
             note_test(repro_line(config));
         }
-        report_.take(config, run_or_skip(asked));
-        asked_library_ = asked_library_ || !asked.list_only;
+        report_.add(config, run_or_skip(used));
+        used_library_ = used_library_ || !used.list_only;
     }
 
     int finish() {
-        if (!asked_library_) return report_.finish("no library was asked");
+        if (!used_library_) return report_.finish("no library was used");
         return report_.finish(line_.run.isolate ? isolated_.library() : library_description());
     }
 
 private:
-    // A case of a batch that cannot be read is listed with the reason, and the batch continues.
+    // If a batch's case cannot be read, it is skipped with the reason, and the batch continues.
     case_result run_or_skip(const case_config& config) {
         try {
-            return line_.run.isolate ? isolated_.run(config) : here_.run(config);
+            return line_.run.isolate ? isolated_.run(config) : in_process_.run(config);
         } catch (const input_error& error) {
             if (!config.is_of_batch) throw;
             case_result unread;
@@ -81,18 +81,18 @@ private:
 
     const command_line& line_;
     reporter report_;
-    runner here_;
+    runner in_process_;
     worker isolated_;
-    bool asked_library_ = false;
+    bool used_library_ = false;
 };
 
 } // namespace
 
 int run_session(const command_line& line) {
-    session all(line);
+    session runs(line);
     for (int round = 0; round < line.run.rounds; ++round)
-        for (const case_config& config : line.cases) all.run(config);
-    return all.finish();
+        for (const case_config& config : line.cases) runs.run(config);
+    return runs.finish();
 }
 
 } // namespace maskwise::bench

@@ -21,8 +21,8 @@ namespace {
 
 using nlohmann::json;
 
-std::string signal_text(int status) {
-    if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
+std::string ending_text(int status) {
+    if (WIFSIGNALED(status)) return fmt::format("was killed by {}", strsignal(WTERMSIG(status)));
     return fmt::format("ended with status {}", WEXITSTATUS(status));
 }
 
@@ -59,7 +59,7 @@ std::string worker::stop() {
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
     pid_ = -1;
-    return signal_text(status);
+    return ending_text(status);
 }
 
 bool worker::send(const std::string& line) {
@@ -88,7 +88,7 @@ case_result worker::run(const case_config& config) {
     if (!send("run " + json(repro_flags(config)).dump()) || !receive(line)) {
         case_result died;
         died.state = verdict::aborted;
-        died.reason = "the client was " + stop();
+        died.reason = "the client " + stop();
         return died;
     }
     const json answer = json::parse(line);

@@ -11,8 +11,7 @@
 
 namespace maskwise::bench {
 
-// This program again, as a child that runs tests on request (--serve): a crash costs the child
-// only.
+// Runs tests in a child process: this program with --serve. A crash ends only the child.
 class worker {
 public:
     explicit worker(int verbose) : verbose_(verbose) {}
@@ -20,17 +19,17 @@ public:
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
 
-    // A child that dies gives ABORTED; the next call starts a new one.
+    // If the child dies, the verdict is ABORTED, and the next call starts another child.
     case_result run(const case_config& config);
 
-    // the child's description of its library and CPU
+    // The child's description of its library and CPU.
     const std::string& library() const { return library_; }
 
 private:
     void start();
     std::string stop(); // how the child ended
     bool send(const std::string& line);
-    bool receive(std::string& line); // the next line of protocol; others are passed through
+    bool receive(std::string& line); // reads the next answer; prints other lines
 
     int verbose_;
     pid_t pid_ = -1;
@@ -39,7 +38,7 @@ private:
     std::string library_;
 };
 
-// Begins each line of the protocol, because libraries print on standard output, too.
+// Begins each answer, because libraries print on standard output, too.
 constexpr const char* answer_prefix = "maskwise-bench-answer ";
 
 } // namespace maskwise::bench

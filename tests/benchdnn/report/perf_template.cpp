@@ -9,7 +9,7 @@
 namespace maskwise::bench {
 namespace {
 
-// "-", "0", "+", "~": the best, mean, worst, median call.
+// '-': the fastest call, '0': the mean, '+': the slowest, '~': the median.
 double pick_ms(const measurement& m, char which) {
     switch (which) {
     case '-':

@@ -33,7 +33,7 @@ void reporter::start(const case_config& config) {
     std::fflush(stdout);
 }
 
-void reporter::take(const case_config& config, const case_result& result) {
+void reporter::add(const case_config& config, const case_result& result) {
     clear_progress();
     if (!options_.report.empty()) results_.emplace_back(config, result);
     ++done_;
@@ -67,9 +67,10 @@ void reporter::print_measurement(const case_config& config, const case_result& r
 void reporter::show_progress() const {
     if (!terminal_) return;
     const double spent = seconds_since(started_);
-    const double left =
+    const double remaining =
         done_ == 0 ? 0 : spent / static_cast<double>(done_) * static_cast<double>(tests_ - done_);
-    fmt::print(stderr, "\r[{}/{}] {:.0f} s, about {:.0f} s left\033[K", done_, tests_, spent, left);
+    fmt::print(stderr, "\r[{}/{}] {:.0f} s, about {:.0f} s remaining\033[K", done_, tests_, spent,
+               remaining);
 }
 
 void reporter::clear_progress() const {

@@ -10,16 +10,16 @@
 
 namespace maskwise::bench {
 
-// Prints verdicts and measurements like oneDNN's driver, counts them, shows progress on a terminal,
-// and writes the JSON report at the end.
+// Prints verdicts and measurements like oneDNN's driver, counts verdicts, and shows progress on a
+// terminal.
 class reporter {
 public:
     reporter(const run_options& options, std::size_t tests);
 
     void start(const case_config& config);
-    void take(const case_config& config, const case_result& result);
+    void add(const case_config& config, const case_result& result);
 
-    // Prints the summary and writes the report file, if requested. Returns the exit status.
+    // Prints the summary. Writes the JSON report if --report names a file. Returns the exit status.
     int finish(const std::string& library);
 
 private:
@@ -35,7 +35,7 @@ private:
     std::chrono::steady_clock::time_point started_;
     std::map<verdict, std::size_t> counts_;
     std::size_t done_ = 0;
-    std::vector<std::pair<case_config, case_result>> results_; // only for a report
+    std::vector<std::pair<case_config, case_result>> results_; // only if a report is requested
     double total_min_ms_ = 0;
     double total_mean_ms_ = 0;
     std::size_t measured_ = 0;

@@ -9,8 +9,8 @@
 
 namespace maskwise::bench {
 
-// The states of oneDNN's driver, and ABORTED: the client died, or would have (a C++ exception
-// came out of a C function).
+// The verdicts of oneDNN's driver, and ABORTED: the client died, or a C++ exception left a C
+// function.
 enum class verdict {
     passed,
     failed,
@@ -26,7 +26,7 @@ const char* verdict_word(verdict v);
 bool counts_as_failure(verdict v);
 
 struct measurement {
-    double first_ms = 0; // the first call, which no other figure counts
+    double first_ms = 0; // time of the first call, which no other member includes
     double min_ms = 0;
     double median_ms = 0;
     double mean_ms = 0;
@@ -45,7 +45,7 @@ struct partition_summary {
     std::string owner; // "maskwise", "onednn"; empty before compile
 };
 
-// The shapes and layouts of a Select, for the coverage script.
+// A Select in the report. coverage.py and run_table.py read these values.
 struct select_summary {
     std::string dtype;
     std::vector<std::vector<std::int64_t>> shapes;  // cond, src_0, src_1, dst
@@ -58,7 +58,7 @@ struct case_result {
     std::vector<std::size_t> wrong_tensors; // ids; `reason` describes the first
     std::size_t errors = 0;
     std::size_t total = 0;
-    double allowance_used = 0; // largest error of any output, as a share of the tolerance
+    double allowance_used = 0; // largest comparison::used of any output
     double wall_ms = 0;
     double compile_ms = 0;
     std::vector<partition_summary> partitions;

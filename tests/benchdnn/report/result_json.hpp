@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// One object per result: the lines of --serve and the entries of --report.
+// A result in the form that --serve prints and --report lists.
 nlohmann::json to_json(const case_result& result);
 case_result result_from_json(const nlohmann::json& entry);
 

@@ -1,6 +1,6 @@
-// Wrong results must not pass: numbers, buffers and both checks of the harness, each with planted
-// faults. test_client.py plants faults in the library's calls. The batches compare every operator
-// of the oracle with oneDNN.
+// Tests that wrong results do not pass: number conversions, guarded buffers, masks, the harness's
+// comparison and the driver's. test_client.py plants faults in the library's calls. The batches
+// compare the oracle's operators with oneDNN.
 
 #include "compare/compare.hpp"
 #include "data/mask.hpp"
@@ -37,7 +37,8 @@ op make_op(std::size_t id, std::string kind, std::vector<logical_tensor> in,
     return {id, "op", std::move(kind), std::move(attrs), std::move(in), std::move(out)};
 }
 
-// Query 0 x key 1 -> 2; divided by 3 -> 4; plus 5 -> 7; SoftMax 8; x value 9 -> 10.
+// Attention. Tensor ids: query 0, key 1, products 2, divisor 3, quotients 4, mask 5, sums 7,
+// weights 8, value 9, result 10.
 graph attention(data_type type, const dims& mask) {
     const dims scores{1, 2, 6, 6}, rows{1, 2, 6, 4};
     const auto t = [&](std::size_t id, const dims& shape) { return port(id, type, shape); };
@@ -52,7 +53,7 @@ graph attention(data_type type, const dims& mask) {
     return g;
 }
 
-TEST(numbers, every_half_pattern_survives_the_way_to_double_and_back) {
+TEST(numbers, every_16_bit_pattern_survives_conversion_to_double_and_back) {
     for (const data_type type : {data_type::f16, data_type::bf16})
         for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
             const auto half = static_cast<std::uint16_t>(bits);
@@ -60,7 +61,7 @@ TEST(numbers, every_half_pattern_survives_the_way_to_double_and_back) {
             std::memcpy(before, &half, 2);
             const double value = load_number(type, before);
             store_number(type, value, after);
-            if (std::isnan(value)) continue; // payloads are tested where bits are moved
+            if (std::isnan(value)) continue; // a conversion drops NaN payloads
             EXPECT_EQ(std::memcmp(before, after, 2), 0) << bits;
         }
 }
@@ -94,7 +95,7 @@ TEST(buffers, show_every_write_outside_the_elements) {
     EXPECT_DEATH(*empty.data() = std::byte{1}, "");
     const std::vector<std::byte> before(24);
     std::vector<std::byte> now = before;
-    now[4] = std::byte{1}; // element 1 of a view that steps by two
+    now[4] = std::byte{1}; // in the gap after the view's first element
     EXPECT_EQ(changed_outside(now, before, {3}, {2}, 4), 1U);
 }
 
@@ -133,7 +134,8 @@ TEST(compare, infinities_and_nan_must_agree) {
                 << expected << ' ' << actual;
 }
 
-// Checks 4096 ones against 4096 ones of which `count` are off by `difference`.
+// The errors that `judge` counts if all 4096 elements should be 1 and `count` of them are off by
+// `difference`.
 template <typename Judge>
 std::size_t errors_of(std::size_t count, double difference, const Judge& judge) {
     const std::vector<double> ones(4096, 1.0);
@@ -153,7 +155,7 @@ TEST(compare, forgives_few_small_misses_only) {
     };
     EXPECT_EQ(errors_of(2, 0.05, judge), 0U);
     EXPECT_EQ(errors_of(5, 0.05, judge), 5U); // more than one in 1024
-    EXPECT_EQ(errors_of(1, 0.17, judge), 1U); // one point too far
+    EXPECT_EQ(errors_of(1, 0.17, judge), 1U); // 17 tolerances; 16 are allowed
     t.norm_allowed = false;
     EXPECT_EQ(errors_of(2, 0.05, judge), 2U);
 }
@@ -177,13 +179,13 @@ TEST(driver, forgives_only_differences_that_benchdnn_forgives) {
             return driver::compare_as_driver(want, got, rule);
         });
     };
-    EXPECT_EQ(errors(4, 4, 1e-6), 0U); // of a product: 4 of 4096 elements
+    EXPECT_EQ(errors(4, 4, 1e-6), 0U); // MatMul: 4 of 4096 elements may differ
     EXPECT_EQ(errors(4, 5, 1e-6), 5U);
     EXPECT_EQ(errors(4, 1, 0.19), 0U); // the norm of 4096 ones is 64
     EXPECT_EQ(errors(4, 1, 0.2), 1U);
     EXPECT_EQ(errors(4, 1, infinity), 1U);
     EXPECT_EQ(errors(4, 1, NAN), 1U);
-    EXPECT_EQ(errors(3, 100, 1e-6), 0U); // of a SoftMax
+    EXPECT_EQ(errors(3, 100, 1e-6), 0U); // SoftMax: a relative error is allowed
     EXPECT_EQ(errors(3, 100, 2e-6), 100U);
 }
 
@@ -199,7 +201,7 @@ TEST(driver, fills_attention_as_benchdnn_does) {
     EXPECT_EQ(mask[1], -infinity);
     EXPECT_EQ(std::count(mask.end() - 6, mask.end(), -infinity), 6);
     const driver::product half{data_type::bf16, data_type::bf16, data_type::bf16, 64};
-    const auto sparse = driver::draw_operand(half, 0, 4096); // so that sums are exact
+    const auto sparse = driver::draw_operand(half, 0, 4096); // sparse, so that sums are exact
     EXPECT_GT(std::count(sparse.begin(), sparse.end(), 0.0), 4096 / 2);
 }
 

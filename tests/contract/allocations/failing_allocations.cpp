@@ -1,6 +1,6 @@
-// Each of Maskwise's allocations fails once, then that one and all later ones fail, while a client
-// goes from operator to execution. The call returns out_of_memory or does its work without the
-// memory. Nothing is leaked, and the same client works right after.
+// Maskwise's allocations fail while a client works, from operator to execution: the nth one alone,
+// or the nth and all later ones, for every n. A call returns out_of_memory or succeeds without the
+// memory. Nothing leaks, and the same client works right after.
 
 #include "own_allocations.hpp"
 
@@ -15,7 +15,8 @@ namespace {
 
 using namespace test;
 
-// The status of the first call that failed, or nothing and the bytes of every tensor.
+// The status of the first call that failed, or nullopt if no call failed. Then `bytes` has every
+// tensor.
 std::optional<dnnl_status_t> run_client(const std::vector<node>& nodes, memory& bytes) {
     const failures_are_thrown thrown;
     try {
@@ -48,7 +49,7 @@ std::vector<node> one_select() {
     return {select};
 }
 
-// Attention, if this oneDNN makes it one partition.
+// Attention, which newer versions of oneDNN make one partition.
 std::vector<node> attention() {
     const std::int64_t n = new_extent();
     const auto scores = [n](std::size_t id) { return dense(id, dnnl_f32, {1, 2, n, n}); };
@@ -64,7 +65,7 @@ std::vector<node> attention() {
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
-// Two chains that can be merged. Even without memory for one, the other is claimed.
+// Two chains that can be merged. If one chain gets no memory, the other chain is still claimed.
 std::vector<node> merged() {
     const std::int64_t n = new_extent();
     const auto cond = dense(0, dnnl_boolean, {3, n});
@@ -77,7 +78,7 @@ std::vector<node> merged() {
 
 using scenario_nodes = std::vector<node> (*)();
 
-// Whether an allocation failed. The client's own buffers are freed before it returns.
+// Whether an allocation failed. Frees the client's buffers before it returns.
 bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     memory bytes;
     own_allocations::fail(nth, onwards);
@@ -87,8 +88,8 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
     return failed;
 }
 
-// The fewest blocks left by a repeated run, whose shapes are cached. A leak shows in every run; a
-// node or bucket of a handle table is left only by chance.
+// The fewest blocks that a repeated run leaves, with its shapes cached. A leak leaves blocks in
+// every run, but a handle table leaves a node or bucket only in some.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {
@@ -116,8 +117,8 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
     EXPECT_GT(nth, 10) << "Maskwise's allocations were not found";
 }
 
-// The client continues with an operator that Maskwise could not record completely. Its inputs must
-// not be merged away.
+// Maskwise runs out of memory while it records the inputs of an operator. The client adds the
+// operator all the same. Values that the operator reads must not be merged away.
 TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
     const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
     const node select{

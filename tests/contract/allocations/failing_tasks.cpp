@@ -1,5 +1,5 @@
-// oneTBB has no memory for a task. Its exception must end inside execute as a status. This program
-// defines the function that creates tasks before oneTBB's.
+// oneTBB has no memory for a task. execute must turn oneTBB's exception into a status. This program
+// defines oneTBB's function that allocates tasks, and the loader finds it before oneTBB's.
 
 #include "support/client/graph_client.hpp"
 
@@ -50,7 +50,7 @@ TEST(failing_tasks, are_out_of_memory) {
     fails = true;
     const auto status = execute(compiled.get(), inputs, outputs, bytes);
     fails = false;
-    if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one thread makes no tasks";
+    if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor: no tasks";
     EXPECT_TRUE(has_failed);
     EXPECT_EQ(status, dnnl_out_of_memory);
     select_by_reference(select, expected);

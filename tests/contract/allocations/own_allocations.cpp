@@ -40,10 +40,10 @@ range range_of(const dl_phdr_info& info) {
 
 int note_library(dl_phdr_info* info, std::size_t, void* raw) {
     auto& ranges = *static_cast<libraries*>(raw);
-    const range here = range_of(*info);
-    if (here.holds(reinterpret_cast<const void*>(&note_library))) ranges.program = here;
-    if (std::strstr(info->dlpi_name, "libmaskwise_onednn") != nullptr) ranges.plugin = here;
-    if (std::strstr(info->dlpi_name, "libstdc++") != nullptr) ranges.cxx = here;
+    const range bounds = range_of(*info);
+    if (bounds.holds(reinterpret_cast<const void*>(&note_library))) ranges.program = bounds;
+    if (std::strstr(info->dlpi_name, "libmaskwise_onednn") != nullptr) ranges.plugin = bounds;
+    if (std::strstr(info->dlpi_name, "libstdc++") != nullptr) ranges.cxx = bounds;
     return 0;
 }
 
@@ -53,7 +53,7 @@ libraries find_libraries() {
     return ranges;
 }
 
-// Nodes of the table inside operator new cannot be allocated by operator new.
+// For the table of blocks: operator new uses the table, so the table must not use operator new.
 template <typename T>
 struct plain_memory {
     using value_type = T;
@@ -67,8 +67,9 @@ struct plain_memory {
 
 std::atomic<bool> watching{false};
 std::mutex mutex; // guards all variables below
-libraries where;
-// Maskwise's live blocks. Never destroyed, because other objects are freed after it.
+libraries loaded;
+// Maskwise's live blocks. Never destroyed, because operator delete still uses the set while other
+// static objects are destroyed.
 auto& blocks =
     *new std::unordered_set<void*, std::hash<void*>, std::equal_to<>, plain_memory<void*>>;
 std::int64_t until_failure = -1; // -1: no allocation fails
@@ -76,20 +77,21 @@ bool fails_onwards = false;
 bool has_failed = false;
 thread_local bool inside = false;
 
-// The first caller that is neither this program's operator new nor the C++ library. A stack walk
-// takes microseconds, and oneDNN 3.2 allocates ten thousands of times per graph.
+// Whether the first caller outside this program and the C++ library is the plugin. Walks the stack
+// only if `caller` does not decide: a walk takes microseconds, and oneDNN 3.2 allocates tens of
+// thousands of times per graph.
 bool is_own_call(const void* caller) {
-    if (where.plugin.holds(caller)) return true;
-    if (!where.program.holds(caller) && !where.cxx.holds(caller)) return false;
+    if (loaded.plugin.holds(caller)) return true;
+    if (!loaded.program.holds(caller) && !loaded.cxx.holds(caller)) return false;
     std::array<void*, 24> frames;
     const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
     auto frame_of = [&](int i) { return frames[static_cast<std::size_t>(i)]; };
     int i = 0;
-    while (i < count && !where.program.holds(frame_of(i))) ++i; // a sanitizer's own backtrace
+    while (i < count && !loaded.program.holds(frame_of(i))) ++i; // frames of a sanitizer
     for (; i < count; ++i) {
         const void* frame = frame_of(i);
-        if (where.plugin.holds(frame)) return true;
-        if (!where.program.holds(frame) && !where.cxx.holds(frame)) return false;
+        if (loaded.plugin.holds(frame)) return true;
+        if (!loaded.program.holds(frame) && !loaded.cxx.holds(frame)) return false;
     }
     return false;
 }
@@ -115,8 +117,8 @@ void* make(std::size_t bytes, std::size_t alignment) {
 
 void watch() {
     void* frames[1];
-    backtrace(frames, 1); // loads the unwinder now
-    where = find_libraries();
+    backtrace(frames, 1); // loads the unwinder before allocations are watched
+    loaded = find_libraries();
     watching = true;
 }
 

@@ -4,17 +4,19 @@
 
 namespace maskwise::contract {
 
-// operator new of this process. It knows whether the caller is Maskwise's plugin, directly or
-// through the C++ library. Maskwise's allocations can be made to fail.
+// The process's operator new. It recognizes allocations by Maskwise's plugin, also those through
+// the C++ library, and can make them fail.
 namespace own_allocations {
 
-// From now on the `nth` of Maskwise's allocations fails (0 is the next one); with `onwards`, all
-// later ones fail, too. stop() ends it.
+// The `nth` allocation of Maskwise from now fails (0: the next one). With `onwards`, all later
+// allocations fail, too.
 void fail(std::int64_t nth, bool onwards);
-// Whether an allocation has failed since fail().
+// Ends the failures that fail() began. Returns whether an allocation failed.
 bool stop();
 
-std::int64_t living(); // Maskwise's allocations since the first call of living() or fail()
+// The number of Maskwise's live blocks. Blocks from before the first call of living() or fail() do
+// not count.
+std::int64_t living();
 
 } // namespace own_allocations
 } // namespace maskwise::contract

@@ -1,6 +1,6 @@
 // Counts the plugin's instructions in one execution of a partition that oneDNN compiled. A tracer
-// single-steps the process from one mark to the next and counts the steps inside the plugin. The
-// result is exact even on a busy machine.
+// single-steps the process from one SIGSTOP to the next and counts the steps inside the plugin. So
+// the result is exact even on a busy machine.
 
 #include "support/client/graph_client.hpp"
 
@@ -39,7 +39,7 @@ struct relu {
 
 [[noreturn]] void be_traced() {
     relu work;
-    for (int i = 0; i < 5; ++i) // symbols are bound, caches are filled
+    for (int i = 0; i < 5; ++i) // binds symbols, fills caches
         if (work.execute() != dnnl_success) _exit(2);
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(skipped);
     raise(SIGSTOP);
@@ -64,17 +64,17 @@ ranges code_of_plugin(pid_t process) {
     return result;
 }
 
-bool lies_in(const ranges& code, std::uint64_t address) {
+bool contains(const ranges& code, std::uint64_t address) {
     for (const auto& [from, to] : code)
         if (address >= from && address < to) return true;
     return false;
 }
 
 struct counts {
-    long all = 0, in_plugin = 0;
+    long total = 0, in_plugin = 0;
 };
 
-// Until the second mark, or the end of the process.
+// Counts steps until the second SIGSTOP, or until the process ends.
 counts count_steps(pid_t process, const ranges& code) {
     counts seen;
     int state = 0;
@@ -83,8 +83,8 @@ counts count_steps(pid_t process, const ranges& code) {
            WSTOPSIG(state) == SIGTRAP) {
         user_regs_struct registers{};
         ptrace(PTRACE_GETREGS, process, nullptr, &registers);
-        ++seen.all;
-        if (lies_in(code, registers.rip)) ++seen.in_plugin;
+        ++seen.total;
+        if (contains(code, registers.rip)) ++seen.in_plugin;
     }
     return seen;
 }
@@ -104,8 +104,8 @@ int main() {
     const counts seen = count_steps(process, code);
     kill(process, SIGKILL);
     waitpid(process, &state, 0);
-    std::printf("%ld instructions of the plugin of %ld in an execution that is not Maskwise's, at "
-                "most %ld allowed\n",
-                seen.in_plugin, seen.all, most_allowed);
+    std::printf(
+        "an execution by oneDNN has %ld instructions, %ld of them in the plugin (at most %ld)\n",
+        seen.total, seen.in_plugin, most_allowed);
     return !code.empty() && seen.in_plugin > 0 && seen.in_plugin <= most_allowed ? 0 : 1;
 }

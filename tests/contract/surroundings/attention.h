@@ -1,4 +1,5 @@
-/* Causal attention whose mask is built of indices, for client.c: two heads, 48 rows and keys. */
+/* For client.c: causal attention whose mask is computed from indices. Two heads, 48 rows and keys.
+ */
 
 #include <math.h>
 
@@ -67,7 +68,7 @@ static void describe(dnnl_graph_logical_tensor_t* t) {
     }
 }
 
-static dnnl_graph_graph_t built(const dnnl_graph_logical_tensor_t* t) {
+static dnnl_graph_graph_t attention_graph(const dnnl_graph_logical_tensor_t* t) {
     builder to = {NULL, 0};
     dnnl_graph_graph_create(&to.graph, dnnl_cpu);
 #define ADD(kind, output, attribute, value, ...)                                                   \
@@ -108,7 +109,7 @@ static void run_partition(dnnl_engine_t engine, dnnl_graph_partition_t partition
     dnnl_graph_compiled_partition_create(&compiled, partition);
     printf("attention compile %d\n",
            dnnl_graph_partition_compile(partition, compiled, ports, described, 1, result, engine));
-    printf("attention maskwise %d\n", is_maskwises(compiled));
+    printf("attention maskwise %d\n", is_of_maskwise(compiled));
     dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
     dnnl_graph_compiled_partition_execute(compiled, stream, ports,
                                           (const_dnnl_graph_tensor_t*)tensors, 1,
@@ -128,7 +129,7 @@ static void run_attention(dnnl_engine_t engine) {
     size_t partitions = 0;
     for (int i = 0; i < 3 * values; ++i) memory[i] = (float)(i * 37 % 101 - 50) / 100;
     describe(t);
-    const dnnl_graph_graph_t graph = built(t);
+    const dnnl_graph_graph_t graph = attention_graph(t);
     dnnl_graph_graph_get_partition_num(graph, &partitions);
     printf("attention partitions %zu\n", partitions);
     if (partitions == 1) {

@@ -1,5 +1,6 @@
-/* A plain client in C: a Select and a ReLU, compiled and executed. Prints the outcome, a word a
-   line. Built as a program, as a library that a loader opens, and linked in several orders. */
+/* A client in C that compiles and executes a Select and a ReLU, and with looked-up functions of
+   oneDNN 3.7 or newer also attention. Prints one fact per line. It is built as a program, as a
+   library that a loader opens, and linked in several orders. */
 
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "oneapi/dnnl/dnnl.h"
@@ -36,13 +37,13 @@ static dnnl_graph_partition_t only_partition(dnnl_graph_op_t op, dnnl_graph_grap
     return partition;
 }
 
-static int is_maskwises(dnnl_graph_compiled_partition_t compiled) {
+static int is_of_maskwise(dnnl_graph_compiled_partition_t compiled) {
     int (*owns)(dnnl_graph_compiled_partition_t) = NULL;
     *(void**)&owns = dlsym(RTLD_DEFAULT, "maskwise_onednn_owns");
     return owns != NULL && owns(compiled);
 }
 
-/* Executes `op` with these buffers; returns 0 where every step succeeded. */
+/* Compiles and executes `op` with the buffers. Returns 0 if every step succeeded. */
 static int run(const char* name, dnnl_engine_t engine, dnnl_graph_op_t op, size_t inputs,
                const dnnl_graph_logical_tensor_t* described, void* const* buffers) {
     dnnl_graph_graph_t graph = NULL;
@@ -64,7 +65,7 @@ static int run(const char* name, dnnl_engine_t engine, dnnl_graph_op_t op, size_
     int status =
         dnnl_graph_partition_compile(partition, compiled, inputs, list, 1, list + inputs, engine);
     printf("%s compile %d\n", name, status);
-    printf("%s maskwise %d\n", name, is_maskwises(compiled));
+    printf("%s maskwise %d\n", name, is_of_maskwise(compiled));
     if (status == 0) {
         dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
         status = dnnl_graph_compiled_partition_execute(

@@ -1,4 +1,4 @@
-/* A library whose constructor looks a function of the loaded oneDNN up by its handle. */
+/* A library whose constructor looks up a function by the handle of the loaded oneDNN. */
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* A client that uses only oneDNN's Graph functions. Linked after the plugin with --as-needed, it
-   does not depend on libdnnl. It declares the functions itself, so that it builds without oneDNN.
- */
+/* A client that uses only oneDNN's Graph functions. If it is linked after the plugin with
+   --as-needed, it does not depend on libdnnl. It declares the functions itself, to build without
+   oneDNN. */
 
 #include <stdint.h>
 #include <stdio.h>

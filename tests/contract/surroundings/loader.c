@@ -1,5 +1,5 @@
-/* loader LIBRARY...: opens libraries as an interpreter opens its extensions, with RTLD_LOCAL, and
-   runs the last one, which is a client. */
+/* usage: loader LIBRARY... Opens libraries with RTLD_LOCAL, as an interpreter opens its extensions.
+   Runs the last one, which is a client. */
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Makes client.c a program that links no oneDNN: it opens the file CLIENT_OPENS and looks each
-   function up by the handle. CLIENT_MODE: a letter for each of local (default), global, deepbind
-   and namespace (dlmopen). */
+/* With this header, client.c links no oneDNN: it opens the file CLIENT_OPENS and looks up each
+   function by the handle. CLIENT_MODE holds letters: g for RTLD_GLOBAL (default: RTLD_LOCAL), d for
+   RTLD_DEEPBIND, n for a new namespace (dlmopen). */
 
 #include <stdio.h>
 #include <stdlib.h>

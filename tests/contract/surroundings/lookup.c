@@ -1,4 +1,5 @@
-/* lookup LIBRARY: prints the files of the functions that dlsym and dlvsym find by its handle. */
+/* usage: lookup LIBRARY. Prints which files' functions dlsym and dlvsym find by LIBRARY's handle.
+ */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

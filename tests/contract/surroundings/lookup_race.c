@@ -1,6 +1,6 @@
-/* lookup_race LIBRARY CONSTRUCTED: one thread looks up in LIBRARY for the first time, slowly;
-   meanwhile another opens CONSTRUCTED, whose constructor looks up in LIBRARY, too, under the
-   loader's lock. */
+/* usage: lookup_race LIBRARY CONSTRUCTED. A thread makes the process's first lookup in LIBRARY,
+   which is slowed down. Meanwhile the main thread opens CONSTRUCTED. The constructor of CONSTRUCTED
+   holds the loader's lock and looks up in LIBRARY, too. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ static atomic_int is_looking;
 
 typedef int (*visitor)(struct dl_phdr_info*, size_t, void*);
 
-/* The plugin's first search for oneDNN calls it. */
+/* The plugin calls this function when it first searches for oneDNN. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(visitor visit, void* data) {
     int (*next)(visitor, void*) = NULL;
     *(void**)&next = dlsym(RTLD_NEXT, "dl_iterate_phdr");

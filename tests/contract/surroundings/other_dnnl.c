@@ -1,5 +1,5 @@
-/* Libraries that stand for a oneDNN: one of before the Graph API, one of a major version that is
-   not out yet, one under another file name, one whose symbols have a version. */
+/* Stands for four oneDNN libraries: one older than the Graph API, one of an unknown major version,
+   one with another file name, and one with versioned symbols. */
 
 typedef struct {
     int major, minor, patch;

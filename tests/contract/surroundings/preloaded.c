@@ -1,6 +1,6 @@
-/* A library to preload that finds puts and malloc by dlsym(RTLD_NEXT): right only if the loader
-   sees this library as the caller. malloc is looked up at its first call, inside of which nothing
-   may allocate. */
+/* A library to preload that looks up puts and malloc by dlsym(RTLD_NEXT). The lookup is right only
+   if the loader sees this library as the caller. malloc is looked up during its first call, so the
+   lookup must not allocate. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""maskwise-info PROGRAM reads the file, never runs it, and refuses files that are not programs."""
+"""Tests maskwise-info with files, which it reads and never runs, and with processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Info(unittest.TestCase):
                 self.assertRegex(done.stdout, r"libdnnl\.so +not named")
                 self.assertIn("maskwise,load", done.stdout)
 
-    def test_what_is_no_program(self) -> None:
+    def test_files_that_are_no_programs(self) -> None:
         (self.folder / "folder").mkdir()
         os.mkfifo(self.folder / "pipe")
         (self.folder / "empty").touch()
@@ -63,7 +63,7 @@ class Info(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"\Aplugin +not loaded\nlibdnnl +not loaded\n\Z")
 
-    def test_no_process(self) -> None:
+    def test_a_process_that_does_not_exist(self) -> None:
         done = self.info("419430499")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("/maps: No such file", done.stderr)

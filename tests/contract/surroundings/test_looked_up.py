@@ -1,5 +1,4 @@
-"""Programs that open oneDNN themselves and look its functions up by the handle, and processes that
-maskwise-info reads.
+"""Tests programs that look up oneDNN's functions by a handle, and maskwise-info on processes.
 
 Takes the arguments of test_surroundings.py, with --lane.
 """
@@ -31,10 +30,10 @@ from test_surroundings import (
 
 
 class LookedUp(LaneCase):
-    """A client that opens libdnnl itself and looks each function up by the handle."""
+    """A client that opens libdnnl itself and looks up each function by the handle."""
 
     def opens(self, *libraries: str, **variables: str) -> Done:
-        """Clients must get right results."""
+        """Runs the client with these libraries preloaded."""
         return self.run_built_with("", *libraries, **variables)
 
     def run_built_with(self, suffix: str, *libraries: str, **variables: str) -> Done:
@@ -42,7 +41,7 @@ class LookedUp(LaneCase):
         program = f"client_opens{suffix}-{SETTING.lane}"
         return in_lane(program, libraries=libraries, variables={**file, **variables})
 
-    def assert_taken(self, done: Done) -> None:
+    def assert_accelerated(self, done: Done) -> None:
         self.assert_right(done)
         attention = {k: v for k, v in words(done).items() if k.startswith("attention")}
         if attention.get("attention partitions") == "1":
@@ -51,19 +50,19 @@ class LookedUp(LaneCase):
         if int(version().split(".")[1]) >= 13:
             self.assertEqual(attention.get("attention partitions"), "1")
 
-    def assert_left(self, done: Done) -> None:
-        """Clients must behave as without the plugin."""
+    def assert_untouched(self, done: Done) -> None:
+        """The client's results must be those without the plugin."""
         self.assertEqual(words(done), words(self.opens()), done.stderr)
         self.assertEqual(words(done)["select maskwise"], "0")
 
     def test_modes(self) -> None:
         for mode in ("", "g", "d"):
             with self.subTest(mode):
-                self.assert_taken(self.opens(SETTING.plugin, CLIENT_MODE=mode))
+                self.assert_accelerated(self.opens(SETTING.plugin, CLIENT_MODE=mode))
 
     def test_another_namespace_is_left_alone(self) -> None:
         if "lib" in SETTING.before_preload:
-            self.skipTest("a sanitizer has no second namespace")
+            self.skipTest("a sanitizer does not work in a second namespace")
         alone = self.opens(CLIENT_MODE="n")
         if not words(alone):
             self.skipTest("this oneDNN does not run in a second namespace")
@@ -72,7 +71,7 @@ class LookedUp(LaneCase):
         self.assertNotIn("maskwise,load", done.stderr)
 
     def test_disabled(self) -> None:
-        self.assert_left(self.opens(SETTING.plugin, MASKWISE_DISABLE="1"))
+        self.assert_untouched(self.opens(SETTING.plugin, MASKWISE_DISABLE="1"))
 
     def test_the_second_of_two_copies_is_left_alone(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +82,7 @@ class LookedUp(LaneCase):
                 CLIENT_OPENS_FIRST=str(original),
                 CLIENT_OPENS=str(copy),
             )
-        self.assert_left(done)
+        self.assert_untouched(done)
         self.assertEqual(done.stderr.count("is a second oneDNN"), 1, done.stderr)
 
     def test_other_preloads_that_look_up(self) -> None:
@@ -91,26 +90,26 @@ class LookedUp(LaneCase):
             other = str(SETTING.binaries.parent / "lib" / f"{name}.so")
             for order in ((other, SETTING.plugin), (SETTING.plugin, other)):
                 with self.subTest(order):
-                    done = self.opens(*order, WRAPPER_SAYS="1")
-                    self.assert_taken(done)
+                    done = self.opens(*order, WRAPPER_PRINTS="1")
+                    self.assert_accelerated(done)
                     if name == "wrapper":
                         self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
 
     def test_programs_with_a_sanitizer(self) -> None:
         """A sanitizer's runtime looks up functions before its strcmp and dl_iterate_phdr work."""
         if SETTING.before_preload:
-            self.skipTest("the plugin has a sanitizer itself")
+            self.skipTest("the plugin itself has a sanitizer")
         for sanitizer in ("address", "thread"):
             with self.subTest(sanitizer):
-                # A newer Debian's loader leaks.
+                # The loader of newer Debian releases leaks.
                 done = self.run_built_with(
                     f"_{sanitizer}", SETTING.plugin, ASAN_OPTIONS="detect_leaks=0"
                 )
-                self.assert_taken(done)
+                self.assert_accelerated(done)
 
 
 class FirstLookup(unittest.TestCase):
-    def test_a_constructor_looks_up_while_a_thread_does_for_the_first_time(self) -> None:
+    def test_a_constructor_looks_up_during_a_threads_first_lookup(self) -> None:
         """The constructor holds the loader's lock, which the thread needs."""
         library = str(SETTING.folder / "versioned" / "libdnnl.so.3")
         constructed = str(SETTING.binaries.parent / "lib" / "constructed.so")

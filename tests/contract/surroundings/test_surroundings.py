@@ -1,6 +1,6 @@
-"""The plugin with missing, old or duplicate libraries, in the wrong order, or with wrong settings.
+"""Tests the plugin with missing, old or duplicate libraries, wrong orders and wrong settings.
 
-Without --lane: tests that need no oneDNN. With --lane NAME --prefix DIR: clients of that oneDNN.
+Without --lane, runs the tests that need no oneDNN. With --lane and --prefix, runs the other tests.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which works as if
-    there were none. Hiding the real one would need another root."""
+    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, as if there were
+    none."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -124,7 +124,7 @@ class Case(unittest.TestCase):
 
 
 class WithoutOnednn(Case):
-    """libdnnl is missing, without the Graph API, or of an unknown major version."""
+    """Processes without a oneDNN that Maskwise knows."""
 
     def graph_only(self, library_path: str) -> Done:
         program = str(SETTING.binaries / "graph_only")
@@ -139,7 +139,7 @@ class WithoutOnednn(Case):
     def test_libdnnl_is_without_the_graph_api(self) -> None:
         done = self.graph_only(str(SETTING.folder / "without_graph"))
         self.assertEqual(words(done)["create"], "3")
-        self.assertIn("oneDNN 2.1.0, which is without it", done.stderr)
+        self.assertIn("oneDNN 2.1.0, which has no Graph API", done.stderr)
         info = run(
             [str(SETTING.binaries / "maskwise-info")],
             {"LD_LIBRARY_PATH": str(SETTING.folder / "without_graph")},
@@ -151,13 +151,13 @@ class WithoutOnednn(Case):
         done = run_verbose(program)
         self.assertIn("inactive: only oneDNN 3.2 and later 3.x are known", done.stderr)
 
-    def test_programs_without_onednn_do_not_notice(self) -> None:
+    def test_programs_without_onednn_are_unchanged(self) -> None:
         variables = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "2"}
         done = run(["/bin/echo", "hello"], variables)
         self.assertEqual((done.returncode, done.stdout), (0, "hello\n"))
         self.assertNotIn("maskwise", done.stderr)
 
-    def test_a_static_program_does_not_notice(self) -> None:
+    def test_a_static_program_is_unchanged(self) -> None:
         program = shutil.which("ldconfig", path="/usr/sbin:/sbin") or ""
         if not program or not re.search("static|not a dynamic", run(["ldd", program]).stdout):
             self.skipTest("no static program here")
@@ -199,15 +199,15 @@ class WithoutOnednn(Case):
         plugin = {name: SETTING.plugin for name in ("dlsym", "dlvsym")}
         self.assertEqual(done, {**plugin, "unknown": "none", "other": str(library)})
 
-    def test_no_library_begins_again_when_the_process_ends(self) -> None:
+    def test_no_library_is_initialized_again_at_the_end(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            said = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{folder}/said"}
+            debug = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{folder}/debug"}
             preloads = {"LD_PRELOAD": preload(SETTING.plugin), "MASKWISE_VERBOSE": "1"}
-            run(["/bin/echo", "hello"], {**preloads, **said})
+            run(["/bin/echo", "hello"], {**preloads, **debug})
             text = "".join(path.read_text() for path in Path(folder).iterdir())
-        begun = re.findall(r"calling init: (\S+)", text)
-        self.assertIn(SETTING.plugin, begun)
-        self.assertEqual(len(begun), len(set(begun)), begun)
+        initialized = re.findall(r"calling init: (\S+)", text)
+        self.assertIn(SETTING.plugin, initialized)
+        self.assertEqual(len(initialized), len(set(initialized)), initialized)
 
     def test_info_of_a_program_that_opens_onednn_late(self) -> None:
         done = run([str(SETTING.binaries / "maskwise-info"), "/bin/echo"])
@@ -232,7 +232,7 @@ class WithoutOnednn(Case):
 
 
 class LaneCase(Case):
-    """Needs --lane."""
+    """Tests that need --lane."""
 
 
 class Loading(LaneCase):
@@ -306,11 +306,10 @@ class Loading(LaneCase):
         self.assertEqual(done.stderr.count("maskwise,claim"), 1, done.stderr)
 
     def test_an_older_libtbb_first(self) -> None:
-        """Debian's libtbb before the lane's: the results are oneDNN's, and the load line names
-        it."""
+        """With Debian's libtbb first, results stay right and the load line names this libtbb."""
         libraries = [str(path) for path in Path("/usr/lib").glob("*/libtbb.so.12")]
         if not libraries:
-            self.skipTest("no libtbb.so.12 of the system's")
+            self.skipTest("the system has no libtbb.so.12")
         alone = client(libraries[0])
         done = client(libraries[0], SETTING.plugin, MASKWISE_VERBOSE="1")
         self.assertEqual(words(done)["engine"], words(alone)["engine"], done.stderr)
@@ -324,11 +323,10 @@ class Loading(LaneCase):
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
             facts = words(client(older))
-            self.assertEqual(facts["select supported"], "0")  # oneDNN lacks it
+            self.assertEqual(facts["select supported"], "0")  # this oneDNN does not support Select
             return
         self.assert_right(client(older))
-        # Left out: host scalars, which oneDNN cannot compile, and functions that no oneDNN here
-        # has.
+        # trap_14 has host scalars, which oneDNN cannot compile. trap_04 needs functions of 3.13.
         minor = int(version().split(".")[1])
         left_out = "*trap_14*" if minor >= 13 else "*trap_14*:*trap_04*"
         done = in_lane(
@@ -341,7 +339,7 @@ class Loading(LaneCase):
 
 
 class Environment(LaneCase):
-    """Environment variables with any content."""
+    """Environment variables with arbitrary text."""
 
     NAMES = (
         *("MASKWISE_VERBOSE", "MASKWISE_DISABLE", "MASKWISE_MAX_ISA", "MASKWISE_STREAM_BYTES"),
@@ -360,7 +358,7 @@ class Environment(LaneCase):
         self.assertEqual(len(lines), 1, off.stderr)
         self.assertRegex(lines[0], "^maskwise,load,.*,inactive: MASKWISE_DISABLE is set$")
 
-    def test_variables_of_any_content(self) -> None:
+    def test_variables_with_arbitrary_text(self) -> None:
         generator = random.Random(5)
         for _ in range(8 if SETTING.lane == "3.13" else 25):
             variables = {name: self.any_text(generator) for name in self.NAMES}
@@ -390,7 +388,7 @@ class Environment(LaneCase):
 
 
 class Diagnostics(LaneCase):
-    """Verbose lines, dumps and maskwise-info."""
+    """Verbose lines and dumps."""
 
     def test_own_lines(self) -> None:
         done = client(SETTING.plugin, MASKWISE_VERBOSE="1")
@@ -416,7 +414,7 @@ class Diagnostics(LaneCase):
                 self.assertEqual(facts, ("3.2", 13, "misc_post_ops"), mine)
                 continue
             self.assertEqual(len(mine[0]), len(model[0]), (mine[0], model[0]))
-            self.assertEqual(mine[0][:-3], model[0][:-3])  # then kernel, backend, time
+            self.assertEqual(mine[0][:-3], model[0][:-3])  # all but kernel, backend and time
 
     def test_level_1_has_no_compile_lines(self) -> None:
         done = client(SETTING.plugin, ONEDNN_VERBOSE="1")
@@ -443,7 +441,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts without ids: oneDNN counts ids when it compiles; Maskwise does not."""
+        """Names and texts of dumps without ids, because only oneDNN's compile counts ids."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",
@@ -454,7 +452,7 @@ class Diagnostics(LaneCase):
             files = sorted(Path(folder).iterdir())
             return [(ID.sub("ID", file.name), ID.sub("ID", file.read_text())) for file in files]
 
-    def test_trap_09_dumps_are_those_of_onednn(self) -> None:
+    def test_trap_09_dumps_equal_onednns(self) -> None:
         for mode in ("graph", "subgraph", "graph,subgraph", "nothing"):
             alone, done = self.dumped(mode), self.dumped(mode, SETTING.plugin)
             with self.subTest(mode):

@@ -20,6 +20,6 @@ void* dlsym(void* handle, const char* name) {
     return next(handle, name);
 }
 
-__attribute__((destructor)) static void say(void) {
-    if (getenv("WRAPPER_SAYS") != NULL) fprintf(stderr, "wrapper: %d lookups\n", lookups);
+__attribute__((destructor)) static void print_count(void) {
+    if (getenv("WRAPPER_PRINTS") != NULL) fprintf(stderr, "wrapper: %d lookups\n", lookups);
 }

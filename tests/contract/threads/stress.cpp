@@ -1,6 +1,6 @@
-// A client with many threads. Graphs are built, compiled, executed and destroyed at once; all
-// threads execute one compiled partition; handles come and go during executions; callers bring
-// their task arenas; and a process forks.
+// Clients with many threads. The threads build, compile, execute and destroy graphs at once. Some
+// execute one compiled partition while others create and destroy handles. Threads call from
+// separate task arenas, and the process forks.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"
@@ -21,7 +21,7 @@
 namespace maskwise::test {
 namespace {
 
-// Sanitizers slow each step down, but they report faults early.
+// Sanitizers slow every step, but need fewer rounds to report a fault.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int rounds = 8;
 #else
@@ -29,8 +29,8 @@ constexpr int rounds = 60;
 #endif
 constexpr int threads = 6;
 
-// Columns of one source and rows of the other repeat. From n = 600 on, large enough for several
-// threads.
+// cond is one row, and the first source is one column. From n = 600 on, the Select is large enough
+// for several threads.
 node square_select(std::int64_t n) {
     return select_of({1, n}, {n, 1}, {n, n}, {n, n});
 }
@@ -78,7 +78,7 @@ private:
     dnnl_stream_t stream_ = nullptr;
 };
 
-// Runs body(step, stream) on all threads at once. Returns how often it returned false.
+// Runs body(step, stream) on all threads at once. Returns how often `body` returned false.
 int failures(const std::function<bool(int, dnnl_stream_t)>& body) {
     std::atomic<int> failed = 0;
     std::atomic<int> waiting = threads;
@@ -108,7 +108,7 @@ TEST(stress, one_compiled_partition_for_all) {
     EXPECT_EQ(failures([&](int, dnnl_stream_t stream) { return shared.runs_right(stream); }), 0);
 }
 
-// Half of the threads create and destroy entries of the handle table next to the one in use.
+// Half of the threads create and destroy entries of the handle table next to the entry in use.
 TEST(stress, handles_come_and_go_during_executions) {
     const job shared(64);
     EXPECT_EQ(failures([&](int step, dnnl_stream_t stream) {
@@ -134,7 +134,7 @@ TEST(stress, callers_with_separate_arenas) {
 // Other threads are changing Maskwise's tables when the child is forked.
 TEST(stress, a_child_builds_after_a_fork_during_builds) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the sanitizer's own memory does not survive such a fork";
+    GTEST_SKIP() << "the sanitizer's own memory does not survive this fork";
 #endif
     const node select = square_select(8);
     ASSERT_TRUE(build({select})); // creates oneDNN's one-time state
@@ -158,7 +158,7 @@ TEST(stress, a_child_builds_after_a_fork_during_builds) {
     EXPECT_EQ(failed, 0);
 }
 
-// Threads do not survive a fork: in the child Maskwise runs on the calling thread.
+// Threads do not survive a fork, so Maskwise runs on the calling thread in the child.
 TEST(stress, the_child_of_a_fork_runs_inline) {
     if (is_sycl()) GTEST_SKIP() << "a SYCL queue does not survive a fork";
     const job before(700);

@@ -1,5 +1,6 @@
-// A MatMul whose scores a Select masks is one of oneDNN's partitions. Maskwise runs it if it can.
-// The results must equal oneDNN's for everything that the client passes to compile.
+// oneDNN makes one partition of a MatMul and the Select that masks its scores. Maskwise runs this
+// partition if it can. The results must equal oneDNN's for everything that the client passes to
+// compile.
 
 #include "select_graph.hpp"
 
@@ -20,7 +21,7 @@ constexpr std::size_t query = 10, key = 11, scores = 12, factor = 13, scaled = 1
                       column = 22, plus = 23, minus = 24, moved = 25, back = 26;
 const dims matrix{2, 4, 8};
 
-// The tensors passed to compile: the graph's tensors, some of them changed.
+// The tensors that are passed to compile. Some tensors differ from the graph's.
 struct attention_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;
@@ -52,7 +53,7 @@ logical_tensor layout_opaque(const logical_tensor& tensor) {
 }
 
 const std::vector<attention_case>& cases() {
-    static const std::vector<attention_case> all = {
+    static const std::vector<attention_case> list = {
         with("as_in_the_graph", {}),
         with("result_any", {any_layout(result, f32, matrix)}),
         with("result_undef", {layout_undef(dense(result, f32, matrix))}),
@@ -94,10 +95,10 @@ const std::vector<attention_case>& cases() {
         with("no_rows", {dense(query, f32, {2, 0, 8}), dense(result, f32, {2, 0, 8})}),
         with("key_does_not_fit", {dense(key, f32, {2, 7, 8})}),
     };
-    return all;
+    return list;
 }
 
-// MatMul, Divide, Select.
+// Runs a MatMul, a Divide and a Select.
 void run_scores(const transcript& out, const void* data) {
     const auto& problem = *static_cast<const attention_case*>(data);
     const auto in = graph_inputs();
@@ -112,7 +113,8 @@ void run_scores(const transcript& out, const void* data) {
     compile_and_execute(out, partitions[0].get(), problem.inputs, problem.outputs);
 }
 
-// Changes to the graph of causal attention, and changes at compile only.
+// Causal attention. `in_graph` changes tensors of the graph, `at_compile` changes tensors passed to
+// compile.
 struct causal_case {
     const char* name;
     std::vector<logical_tensor> in_graph, at_compile;
@@ -122,7 +124,7 @@ struct causal_case {
 const dims square{1, 2, 8, 8};
 
 const std::vector<causal_case>& causal_cases() {
-    static const std::vector<causal_case> all = {
+    static const std::vector<causal_case> list = {
         {"as_in_the_graph", {}, {}},
         {"moved_by_a_row", {dense(plus, dnnl_s32, {8})}, {dense(plus, dnnl_s32, {8})}},
         {"moved_by_a_row_at_compile", {}, {dense(plus, dnnl_s32, {8})}},
@@ -136,12 +138,12 @@ const std::vector<causal_case>& causal_cases() {
         {"result_any", {}, {any_layout(result, f32, square)}},
         {"result_undef", {}, {layout_undef(dense(result, f32, square))}},
         {"result_permuted", {}, {strided(result, f32, square, {128, 8, 16, 1})}},
-        {"nothing_asked_for", {}, {}, false},
+        {"no_outputs", {}, {}, false},
     };
-    return all;
+    return list;
 }
 
-// oneDNN 3.7 added the two index operators and their comparison, so this uses numbers, not names.
+// Older headers lack GenIndex and GreaterEqual, so this function names these operators by number.
 owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
     constexpr auto gen_index = static_cast<dnnl_graph_op_kind_t>(84);
     constexpr auto greater_equal = static_cast<dnnl_graph_op_kind_t>(85);
@@ -168,8 +170,6 @@ owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
     });
 }
 
-// Scores are 0 and the masked value vanishes, so a row of the result is the mean of its unmasked
-// values.
 template <typename Number>
 void set_all(memory& bytes, const logical_tensor& tensor, Number first, Number step) {
     auto& buffer = bytes[tensor.id] = filled_buffer(tensor);
@@ -177,6 +177,8 @@ void set_all(memory& bytes, const logical_tensor& tensor, Number first, Number s
         std::memcpy(&buffer[i * sizeof(Number)], &first, sizeof(Number));
 }
 
+// Scores are 0 and the masked value vanishes. So a row of the result is the mean of its unmasked
+// values.
 memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     memory bytes;
     for (const auto& tensor : inputs) {
@@ -189,7 +191,8 @@ memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     return bytes;
 }
 
-// Means of up to eight integers, as multiples of 1/840: exact despite roundings.
+// The hash of means of up to eight integers, as multiples of 1/840. Rounding does not change the
+// hash.
 std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
     std::vector<std::uint8_t> means;
     for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
@@ -205,7 +208,7 @@ std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
 void run_causal(const transcript& out, const void* data) {
     const auto& problem = *static_cast<const causal_case*>(data);
     const auto* version = dnnl_version();
-    if (version->major == 3 && version->minor < 7) return; // ends in add_op
+    if (version->major == 3 && version->minor < 7) return; // add_op may crash
     const auto graph = causal_graph(problem.in_graph);
     const auto partitions = partitions_of(graph.get(), dnnl_graph_partition_policy_fusion);
     out.note("partitions", static_cast<std::int64_t>(partitions.size()));

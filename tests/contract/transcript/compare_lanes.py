@@ -1,7 +1,7 @@
-"""With the plugin, compiling and executing a Select has the same results in every lane.
+"""Tests that with the plugin a Select compiles and executes alike in every lane.
 
-Runs each lane's transcript client with the plugin and compares all `compile/` and `wrong/`
-scenarios with those of the first lane, result by result, including hashes of dst.
+Runs each lane's transcript client with the plugin. Compares the results of all `compile/`
+and `wrong/` scenarios, including the hashes of dst, with the results of the first lane.
 """
 
 from __future__ import annotations

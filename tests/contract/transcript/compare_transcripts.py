@@ -1,9 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin, and compares both.
 
-Every difference must be in the list of differences. Every entry of that list must occur if its
+Every difference must be in the list of differences. Every entry of the list must occur if its
 versions and its condition apply. So the list holds exactly the differences between Maskwise and
-oneDNN.
-The client's scenario "facts" asks the library for its version and the conditions.
+oneDNN. The client's scenario "facts" prints the library's version and the conditions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pathlib import Path
 ABSENT = "-"
 ANYTHING = "*"
 DIES = "dies"
-# Other tests decide there: lanes_agree, and merge_contract for graphs.
+# lanes_agree and merge_contract check the plugin's answers in these scenarios.
 MAY_ANSWER_ANYTHING = ("compile/", "graph/")
 Key = tuple[str, str, int]  # scenario, call, number of earlier equal calls
 
@@ -37,7 +36,7 @@ class Rule:
     call: str
     alone: str
     plugin: str
-    optional: bool  # depends on the machine, so it need not occur
+    optional: bool  # depends on the machine: need not occur
     used: bool = field(default=False)
 
     def fits(self, key: Key, alone: str, plugin: str) -> bool:
@@ -121,7 +120,7 @@ def compare(alone: dict[Key, str], plugin: dict[Key, str], rules: list[Rule]) ->
 
 
 def without(patterns: list[str], answers: dict[Key, str]) -> dict[Key, str]:
-    """Drops scenarios that run past the end of a list: memory decides, in every run anew."""
+    """Drops scenarios that read past the end of a list, whose answers vary from run to run."""
     return {
         key: answer
         for key, answer in answers.items()

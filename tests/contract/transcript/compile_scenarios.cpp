@@ -9,7 +9,7 @@ constexpr auto f32 = dnnl_f32;
 constexpr auto boolean = dnnl_boolean;
 constexpr std::int64_t unknown = DNNL_GRAPH_UNKNOWN_DIM;
 
-// Compiled with the tensors of the graph, in port order.
+// A dense f32 Select of these shapes.
 select_case shapes(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst,
                    std::string auto_broadcast = "") {
     return {dense(cond_id, boolean, cond), dense(src_0_id, f32, src_0), dense(src_1_id, f32, src_1),
@@ -115,7 +115,7 @@ void run_case(const transcript& out, const void* data) {
     run(out, problem, {problem.cond, problem.src_0, problem.src_1}, {problem.dst});
 }
 
-// The lists passed to compile differ from the ports: in order, with more tensors, in types.
+// Lists for compile that differ from the ports: in order, length, types or shapes.
 struct list_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;

@@ -1,4 +1,5 @@
-// Selects among other operators, and graphs without Select: counts, order, ports, ids of operators.
+// Notes the partitions of graphs with Selects among other operators, and of graphs without Select:
+// their number, order, ports and operators.
 
 #include "select_graph.hpp"
 
@@ -18,7 +19,8 @@ logical_tensor square(std::size_t id) {
     return dense(id, f32, {8, 8});
 }
 
-// Notes contain the policy: merging by fusion is listed as a difference, debug has none.
+// A call's name has the policy, because merging under policy fusion is a listed difference. Policy
+// debug has no difference.
 std::string name_of(dnnl_graph_partition_policy_t policy) {
     return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
 }
@@ -35,6 +37,7 @@ std::string ids_of(const std::vector<logical_tensor>& ports) {
     return text_of(ids);
 }
 
+// Partition ids differ from run to run, so they are not noted.
 void note_partition(const transcript& out, const std::string& prefix,
                     dnnl_graph_partition_t partition) {
     out.note(prefix + "ops", text_of(ops_of(partition)));
@@ -51,8 +54,7 @@ void note_partitions(const transcript& out, dnnl_graph_graph_t graph,
     for (const auto& partition : partitions) note_partition(out, name_of(policy), partition.get());
 }
 
-// Every tensor's content after the whole graph has run. Ids of partitions differ from run to run; a
-// trap tests that they are new.
+// Notes every tensor's content after the whole graph has run.
 void note_memory(const transcript& out, const std::vector<node>& nodes,
                  dnnl_graph_partition_policy_t policy) {
     const auto bytes = run_graph(nodes, policy);
@@ -64,7 +66,7 @@ void note_memory(const transcript& out, const std::vector<node>& nodes,
 
 void run(const transcript& out, const std::vector<node>& nodes) {
     auto graph = make_graph();
-    for (const auto& each : nodes) // the graph has its own copy
+    for (const auto& each : nodes) // add_op copies the operator
         out.status("add_op", dnnl_graph_add_op(graph.get(), make_op(each).get()));
     out.status("finalize", dnnl_graph_graph_finalize(graph.get()));
     note_partitions(out, graph.get(), dnnl_graph_partition_policy_fusion);
@@ -92,7 +94,7 @@ void gpu_engine_kind(const transcript& out, const void*) {
     dnnl_graph_partition_destroy(single);
 }
 
-// A partition without a rank is created, because only compile reads ranks.
+// A partition is created even if a tensor has an impossible rank, because only compile reads ranks.
 void impossible_rank(const transcript& out, const void*) {
     for (const int rank : {-7, 13}) {
         logical_tensor source = t(11);
@@ -131,7 +133,8 @@ std::vector<node> attention(dnnl_data_type_t type) {
     return nodes;
 }
 
-// Without the CPU's instructions, both refuse the same cases. The harness tests rounding.
+// If the CPU lacks the instructions, oneDNN alone and the plugin refuse the same types. The harness
+// tests rounding.
 void attention_in_16_bits(const transcript& out, const void*) {
     for (const auto type : {dnnl_bf16, dnnl_f16})
         out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());
@@ -145,7 +148,7 @@ struct graph_case {
 const std::vector<graph_case>& cases() {
     constexpr auto select = dnnl_graph_op_select, relu = dnnl_graph_op_relu,
                    matmul = dnnl_graph_op_matmul, add = dnnl_graph_op_add;
-    static const std::vector<graph_case> all = {
+    static const std::vector<graph_case> list = {
         {"without_select", {{1, add, {t(10), t(11)}, {t(12)}}, {2, relu, {t(12)}, {t(13)}}}},
         {"select_then_relu",
          {{1, select, {mask(10), t(11), t(12)}, {t(13)}}, {2, relu, {t(13)}, {t(14)}}}},
@@ -175,15 +178,15 @@ const std::vector<graph_case>& cases() {
         {"duplicate_id",
          {{1, relu, {t(11)}, {t(12)}}, {1, select, {mask(10), t(12), t(13)}, {t(14)}}}},
         {"attention_with_mask", attention(f32)},
-        // Three Selects share a mask and a source, and their results meet again.
+        // Two Selects share a mask and sources. A third Select reads one result and the sum of both
+        // results.
         {"diamond_of_selects",
          {{1, select, {mask(10), t(11), scalar(12)}, {t(13)}},
           {2, select, {mask(10), scalar(12), t(11)}, {t(14)}},
           {3, add, {t(13), t(14)}, {t(15)}},
           {4, select, {mask(16), t(15), t(13)}, {t(17)}},
           {5, relu, {t(17)}, {t(18)}}}},
-        // The last operator is added first: the order of partitions is the graph's, not the
-        // client's.
+        // The last operator is added first. Partitions come in the graph's order, not in add_op's.
         {"added_backwards",
          {{3, relu, {t(15)}, {t(16)}},
           {2, select, {mask(10), t(13), scalar(14)}, {t(15)}},
@@ -198,7 +201,7 @@ const std::vector<graph_case>& cases() {
           {3, select, {mask(14), scalar(15), t(13)}, {t(16)}},
           {4, matmul, {t(16), square(17)}, {t(18)}}}},
     };
-    return all;
+    return list;
 }
 
 void run_case(const transcript& out, const void* data) {

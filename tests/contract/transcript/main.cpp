@@ -1,6 +1,6 @@
-// transcript [scenario...]: runs all scenarios, or those named, in a child process. If oneDNN ends
-// the process, the next scenario starts in a new child. One child per scenario would be simpler,
-// but a SYCL runtime takes a third of a second to start.
+// usage: transcript [SCENARIO...]. Runs all scenarios, or the named scenarios, in a child process.
+// If oneDNN ends the process, a new child runs the next scenario. One child per scenario would be
+// slower, because each child would start a SYCL runtime.
 
 #include "transcript.hpp"
 

@@ -5,7 +5,7 @@
 namespace maskwise::contract {
 namespace {
 
-const dims all{2, 3};
+const dims shape{2, 3};
 
 struct schema_case {
     const char* name;
@@ -13,7 +13,7 @@ struct schema_case {
 };
 
 logical_tensor typed(std::size_t id, dnnl_data_type_t type) {
-    return dense(id, type, all);
+    return dense(id, type, shape);
 }
 
 const std::vector<schema_case>& cases() {
@@ -65,7 +65,7 @@ void run_case(const transcript& out, const void* data) {
 
 struct attribute_case {
     const char* name;
-    dnnl_status_t (*set)(dnnl_graph_op_t); // the last of its calls is noted
+    dnnl_status_t (*set)(dnnl_graph_op_t); // returns the status of its last call
 };
 
 dnnl_status_t set_broadcast(dnnl_graph_op_t op, const char* text, std::size_t length) {

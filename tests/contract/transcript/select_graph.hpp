@@ -11,7 +11,7 @@ inline constexpr std::size_t cond_id = 0, src_0_id = 1, src_1_id = 2, dst_id = 3
 
 std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes);
 
-// A Select as a client describes it.
+// A Select as a client passes it to add_op.
 struct select_case {
     logical_tensor cond, src_0, src_1, dst;
     std::string auto_broadcast; // empty: attribute not set
@@ -21,21 +21,23 @@ struct named_case {
     select_case problem;
 };
 
-// All operands are f32 {2, 3, 4}, except this one.
+// A Select of dense tensors {2, 3, 4}, f32 except cond. `tensor` replaces the tensor with the same
+// id.
 select_case with_tensor(const logical_tensor& tensor);
 logical_tensor with_layout(logical_tensor tensor, dnnl_graph_layout_type_t layout);
 
 // Owns all objects that a client creates for one Select.
 class select_graph {
 public:
-    // Builds op and graph; notes the statuses of op_create and add_op.
+    // Builds the operator and the graph, and notes the statuses of the calls.
     select_graph(const transcript& out, const select_case& problem,
                  dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
 
     dnnl_graph_graph_t graph() const { return graph_.get(); }
     dnnl_graph_op_t op() const { return op_.get(); }
 
-    // Finalizes, filters, gets the partitions and records their number. Null if there are none.
+    // Finalizes and filters the graph, gets the partitions and notes their number. Returns the
+    // first partition, or null if there is none.
     dnnl_graph_partition_t partition();
 
 private:
@@ -46,9 +48,9 @@ private:
     std::vector<owned_partition> partitions_;
 };
 
-// Compiles `partition` with these lists. On success, records the queried dst, in-place pairs and
-// scratchpad, executes it on data that depend only on tensor id and position, and records a hash of
-// dst's whole buffer.
+// Compiles `partition` with these lists. On success, notes the queried outputs and the in-place
+// pairs. Executes on data that depend only on tensor id and position, and notes a hash of dst's
+// whole buffer.
 void compile_and_execute(const transcript& out, dnnl_graph_partition_t partition,
                          const std::vector<logical_tensor>& inputs,
                          const std::vector<logical_tensor>& outputs);

@@ -18,7 +18,7 @@ class transcript {
 public:
     explicit transcript(std::string scenario) : scenario_(std::move(scenario)) {}
 
-    // Writes "<scenario>|<call>|<answer>" at once, so that a crash later loses nothing.
+    // Writes "<scenario>|<call>|<answer>" and flushes, so that a later crash loses nothing.
     void note(const std::string& call, const std::string& answer) const;
     void note(const std::string& call, std::int64_t answer) const {
         note(call, std::to_string(answer));
@@ -32,7 +32,7 @@ private:
 struct scenario {
     std::string name;
     void (*run)(const transcript&, const void* data) = nullptr;
-    const void* data = nullptr; // one row of a table of scenarios
+    const void* data = nullptr; // the scenario's case
 };
 
 void add_compile_scenarios(std::vector<scenario>& all);

@@ -1,5 +1,5 @@
 // Bad input of every kind: numbers that overflow, invalid strides, wrong pointers and counts.
-// Maskwise returns a status or a correct result. Other cases are in compile_scenarios.cpp.
+// Maskwise returns a status or a right result. compile_scenarios.cpp has more cases.
 
 #include "select_graph.hpp"
 
@@ -23,7 +23,7 @@ logical_tensor with_rank(logical_tensor tensor, int rank) {
 }
 
 const std::vector<named_case>& cases() {
-    static const std::vector<named_case> all = {
+    static const std::vector<named_case> list = {
         {"elements_overflow", all_with({huge, 8}, {8, 1})},
         {"bytes_overflow", all_with({huge}, {1})},
         {"strides_overflow", all_with({2, 2}, {huge, 1})},
@@ -47,7 +47,7 @@ const std::vector<named_case>& cases() {
         {"src_1_rank_minus_7", with_tensor(with_rank(dense(src_1_id, f32, {2, 3, 4}), -7))},
         {"dst_rank_13", with_tensor(with_rank(dense(dst_id, f32, {2, 3, 4}), 13))},
     };
-    return all;
+    return list;
 }
 
 void run_wrong_case(const transcript& out, const void* data) {
@@ -59,7 +59,7 @@ void run_wrong_case(const transcript& out, const void* data) {
     out.note("compiled", compiled != nullptr);
 }
 
-// A compiled Select and the four tensors that it may be executed with, one of them changed.
+// A Select and its tensors. `compiled` is null if this oneDNN does not support the Select.
 struct ready {
     logical_tensor cond = dense(cond_id, boolean, {40}), src_0 = dense(src_0_id, f32, {9, 40}),
                    src_1 = dense(src_1_id, f32, {1}), dst = dense(dst_id, f32, {9, 40});
@@ -102,7 +102,7 @@ void misaligned(const transcript& out, const void*) {
     }
 }
 
-// DNNL_MEMORY_NONE is an ordinary state of a tensor; executing with it is not.
+// A tensor may have no memory (DNNL_MEMORY_NONE), but execute must refuse such a tensor.
 void null_data(const transcript& out, const void* missing) {
     const ready r;
     if (!r.compiled) return;
@@ -114,7 +114,7 @@ void null_data(const transcript& out, const void* missing) {
     out.status("execute", execute_at(r, data));
 }
 
-// Fewer tensors than compile got, null elements, null lists, no stream.
+// Passes fewer tensors than compile received, and null lists.
 void wrong_counts(const transcript& out, const void*) {
     const ready r;
     if (!r.compiled) return;

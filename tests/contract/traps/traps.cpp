@@ -1,6 +1,6 @@
-// Traps for a library that wraps oneDNN's Graph API, one test each, by number. The same binary runs
-// with oneDNN alone and with the plugin (MASKWISE_EXPECT says which). Traps of the process itself
-// (3, and the files of 9) are tests of surroundings/test_surroundings.py.
+// Traps for a library that wraps oneDNN's Graph API: one or more tests per number. The same binary
+// runs with oneDNN alone and with the plugin; MASKWISE_EXPECT says which. Traps 3 and 9 (dumps)
+// concern the process, so surroundings/test_surroundings.py tests them.
 
 #include "traps_support.hpp"
 
@@ -25,14 +25,14 @@ const node select_node = select_of({40}, {9, 40}, {1}, {9, 40});
 const logical_tensor &cond = select_node.inputs[0], &src_0 = select_node.inputs[1],
                      &src_1 = select_node.inputs[2], &dst = select_node.outputs[0];
 
-// The expected dst of a Select of these tensors.
+// The bytes of `select`'s dst, computed by the reference.
 std::vector<std::uint8_t> expected(const node& select) {
     memory bytes;
     select_by_reference(select, bytes);
     return bytes[select.outputs[0].id];
 }
 
-// Executes with these inputs, in this order.
+// Executes with these inputs, in this order. dst must be right.
 void expect_right(dnnl_graph_compiled_partition_t compiled,
                   const std::vector<logical_tensor>& inputs = {cond, src_0, src_1}) {
     memory bytes;
@@ -48,7 +48,7 @@ protected:
         partition = std::move(partitions_of(graph.get(), fusion).at(0));
         const bool supported = is_supported(partition.get());
         ASSERT_TRUE(supported || !plugin_expected());
-        if (!supported) GTEST_SKIP() << "this oneDNN does not support Select alone";
+        if (!supported) GTEST_SKIP() << "this oneDNN alone does not support Select";
     }
 
     owned_compiled compiled() {
@@ -62,8 +62,8 @@ protected:
     owned_partition partition;
 };
 
-// 1: every function with a partition or compiled partition as argument accepts a handle that
-// Maskwise executes, including SYCL's functions and those that no public header declares.
+// 1: functions that take a partition or a compiled partition accept handles that Maskwise executes.
+// Among them are a SYCL function and one that no public header declares.
 TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     std::size_t id = 0;
     EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
@@ -98,7 +98,9 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
               library().minor >= 4 ? dnnl_success : dnnl_unimplemented);
 }
 
-// 4: functions that the headers of a newer oneDNN declare return an error on an older one, too.
+// 4: the plugin exports functions that an older oneDNN lacks. The functions that the plugin can
+// answer itself work on every version: execute_v2, the scratchpad query and the logical tensor of a
+// tensor. The others return `unimplemented`.
 TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
     const auto result = compiled();
@@ -115,7 +117,8 @@ TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     EXPECT_EQ(create_ocl_allocator(), dnnl_unimplemented);
 }
 
-// 5: execute follows the lists of compile, not the ports: another order, more and repeated tensors.
+// 5: execute takes tensors in the order of the list passed to compile, not in the order of the
+// ports. The list may have another order, extra tensors and repeated tensors.
 TEST_F(traps, trap_05_positions_are_those_of_compile) {
     const logical_tensor extra = dense(99, dnnl_f32, {5});
     for (const auto& list :
@@ -128,7 +131,7 @@ TEST_F(traps, trap_05_positions_are_those_of_compile) {
     }
 }
 
-// 6: tensors passed to execute may have other descriptions than at compile: only their memory
+// 6: tensors passed to execute may have other descriptions than at compile. Only a tensor's memory
 // counts.
 TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     memory bytes;
@@ -144,18 +147,19 @@ TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     EXPECT_EQ(bytes[dst.id], expected(select_node));
 }
 
-// 7: if the client requests more partitions than exist, it gets hollow objects for the rest, with
-// success. Every call returns new handles with new ids. filter may run again with another policy.
+// 7: if the client requests more partitions than exist, the call succeeds and creates empty objects
+// for the rest. Every call returns new handles with new ids. filter may run again with another
+// policy.
 TEST_F(traps, trap_07_counts_and_fresh_handles) {
     std::set<std::size_t> ids;
-    std::vector<owned_partition> kept;
+    std::vector<owned_partition> older;
     for (const auto policy : {fusion, debug, fusion, debug}) {
         for (auto& fresh : partitions_of(graph.get(), policy)) {
             std::size_t id = 0;
             dnnl_graph_partition_get_id(fresh.get(), &id);
             EXPECT_TRUE(ids.insert(id).second) << id;
             EXPECT_TRUE(is_supported(fresh.get()));
-            kept.push_back(std::move(fresh));
+            older.push_back(std::move(fresh));
         }
     }
     EXPECT_EQ(ids.size(), 4U);
@@ -164,7 +168,7 @@ TEST_F(traps, trap_07_counts_and_fresh_handles) {
     EXPECT_TRUE(is_supported(more[0]));
     for (auto* each : more) EXPECT_EQ(dnnl_graph_partition_destroy(each), dnnl_success);
     graph.reset(); // partitions outlive their graph
-    for (const auto& each : kept)
+    for (const auto& each : older)
         EXPECT_NE(compile(each.get(), {cond, src_0, src_1}, {dst}), nullptr);
 }
 
@@ -216,7 +220,7 @@ TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     expect_right(result.get());
 }
 
-// 11: a dst of any layout comes back strided, so oneDNN's helper functions can read it.
+// 11: a dst with layout `any` is reported as strided, so oneDNN's helper functions can read it.
 TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
     const auto result =
         compile(partition.get(), {cond, src_0, src_1}, {any_layout(3, dnnl_f32, {9, 40})});
@@ -232,15 +236,17 @@ TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
 }
 
 // 12: exceptions of the client's callbacks reach the client through the plugin. oneDNN's exceptions
-// become statuses: compile/cond_* of the transcripts.
+// become statuses. The transcripts compile/cond_* test that.
 TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
     if (is_sycl()) GTEST_SKIP() << "SYCL builds refuse allocators of host functions";
-    if (library().minor < 3) GTEST_SKIP() << "oneDNN 3.2 alone does not let it through";
+    if (library().minor < 3)
+        GTEST_SKIP() << "oneDNN 3.2 alone does not pass on an allocator's exception";
     EXPECT_TRUE(a_throwing_allocator_reaches_the_client());
 }
 
-// 13: a partition of an operator without a graph is claimed like any other. Unexpected successes
-// are handles/queries and schema/two_inputs of the transcripts.
+// 13: some calls succeed unexpectedly. A partition can be created from one operator, without a
+// graph, and is claimed like any other. The transcripts handles/queries and schema/two_inputs test
+// other such calls.
 TEST_F(traps, trap_13_partition_of_a_single_operator) {
     dnnl_graph_partition_t raw = nullptr;
     ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
@@ -264,20 +270,21 @@ TEST_F(traps, trap_14_host_scalars) {
 }
 
 TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN reads it without a look";
+    if (!plugin_expected())
+        GTEST_SKIP() << "oneDNN alone does not check that the tensor has one element";
     if (library().minor < 9) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
     constexpr std::size_t wrong = 20;
     const auto matrix = [](std::size_t id) { return dense(id, dnnl_f32, {8, 8}); };
     const auto mask = dense(10, dnnl_boolean, {8});
     const node alone{1, dnnl_graph_op_select, {mask, matrix(11), matrix(wrong)}, {matrix(12)}};
-    const node maker{2, dnnl_graph_op_matmul, {matrix(13), matrix(14)}, {matrix(11)}};
-    const node user{3,
-                    dnnl_graph_op_softmax,
-                    {matrix(12)},
-                    {matrix(15)},
-                    {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
-    std::vector<std::vector<node>> clients{{alone}, {maker, alone}};
-    if (merges()) clients.push_back({alone, user}); // else oneDNN runs the SoftMax
+    const node producer{2, dnnl_graph_op_matmul, {matrix(13), matrix(14)}, {matrix(11)}};
+    const node consumer{3,
+                        dnnl_graph_op_softmax,
+                        {matrix(12)},
+                        {matrix(15)},
+                        {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
+    std::vector<std::vector<node>> clients{{alone}, {producer, alone}};
+    if (merges()) clients.push_back({alone, consumer}); // else oneDNN runs the SoftMax
     for (const auto& nodes : clients)
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }
@@ -333,7 +340,7 @@ TEST_F(traps, null_handles_after_many_others) {
     EXPECT_EQ(dnnl_graph_op_destroy(nullptr), dnnl_success);
 }
 
-// A large Select needs threads, from the only libtbb in the process.
+// A large Select needs threads. They must come from the only libtbb in the process.
 TEST_F(traps, one_libtbb) {
     const dims large{1000, 1000};
     run_graph({select_of(large, large, large, large)});
@@ -351,7 +358,8 @@ TEST_F(traps, one_libtbb) {
 }
 
 TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
-    if (!plugin_expected()) GTEST_SKIP() << "oneDNN alone may do anything here";
+    if (!plugin_expected())
+        GTEST_SKIP() << "oneDNN alone may do anything with a handle that is compiled twice";
     const auto handle = make_compiled(partition.get());
     for (const std::int64_t rows : {3, 9}) {
         const node spec = select_of({40}, {rows, 40}, {1}, {rows, 40});
@@ -363,7 +371,7 @@ TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
     }
 }
 
-// A handle that one library compiles, then the other: the last result is executed.
+// Maskwise and oneDNN compile the same handle in turns. Execution must use the latest result.
 TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
     const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
     const auto relu_graph = build({{1, dnnl_graph_op_relu, {src_0}, {relu_out}}});

@@ -9,7 +9,7 @@
 namespace maskwise::contract {
 namespace {
 
-// Calls a function by name, if the process has it.
+// Calls a function by name. Returns dnnl_unimplemented if the process lacks the function.
 template <typename... Arguments>
 dnnl_status_t call(const char* name, Arguments... arguments) {
     void* const address = dlsym(RTLD_DEFAULT, name);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions that some versions of oneDNN lack, looked up by name, as a client for several versions
-// does.
+// Calls functions that some versions of oneDNN lack. Looks the functions up by name, as clients for
+// several versions do.
 
 #include "support/client/graph_client.hpp"
 
@@ -13,9 +13,10 @@ using namespace test;
 
 bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
-// Each returns `unimplemented` if the process does not have the function.
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
-// `deps` points to a std::vector<sycl::event> or is null.
+
+// If the process lacks the oneDNN function, the next functions return dnnl_unimplemented if they
+// return a status. `deps` points to a std::vector<sycl::event> or is null.
 dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps);
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);
@@ -31,15 +32,18 @@ std::vector<std::uint8_t> execute_v2(dnnl_graph_compiled_partition_t compiled, c
 // The result of dnnl_graph_tensor_get_logical_tensor for a tensor created from `desc`.
 logical_tensor logical_tensor_of_a_tensor(const logical_tensor& desc);
 
-// Whether the client catches the exception of an engine whose allocator throws. Not on SYCL.
+// Whether the client catches the exception that its allocator throws. Not for SYCL.
 bool a_throwing_allocator_reaches_the_client();
 
-// A 0-D f32 host scalar, and a Select whose input `slot` is one.
+// A 0-D f32 host scalar.
 logical_tensor scalar_of_host(std::size_t id);
+// dst of the Select `spec`, whose input `slot` is a host scalar of this value. The first function
+// runs oneDNN (empty on failure), the second the reference.
 std::vector<std::uint8_t> run_with_host_scalar(const node& spec, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& spec, std::size_t slot, float value);
 
-// Executes the first partition of a graph with a host scalar as the tensor `scalar`, in any role.
+// Compiles the first partition of a graph, then executes it with a host scalar in place of the
+// input with id `scalar`. Returns the status of execute.
 dnnl_status_t status_with_host_scalar(const std::vector<node>& nodes, std::size_t scalar);
 
 } // namespace maskwise::contract

@@ -18,8 +18,9 @@ constexpr const char* create_scalar = "dnnl_graph_tensor_create_scalar";
 void* real_library() {
     static void* const library = [] {
         void* const usual = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD);
-        return usual != nullptr ? usual : dlopen("libdnnl.so.3.6", RTLD_NOW | RTLD_NOLOAD);
-    }(); // Debian's library has another name
+        if (usual != nullptr) return usual;
+        return dlopen("libdnnl.so.3.6", RTLD_NOW | RTLD_NOLOAD); // Debian's name
+    }();
     return library;
 }
 

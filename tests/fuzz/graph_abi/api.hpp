@@ -6,8 +6,8 @@
 
 namespace maskwise::fuzz {
 
-// The functions that build and run a graph. There are two tables: the program's functions, with the
-// plugin in front, and the real library's.
+// The functions that build and run a graph. with_plugin() has the program's functions, which are
+// the plugin's if the plugin is loaded. real() has oneDNN's functions.
 // clang-format off
 #define MASKWISE_FUZZ_CALLS(X) \
     X(op_create) X(op_destroy) X(op_add_input) X(op_add_output) X(op_set_attr_f32) \
@@ -26,18 +26,17 @@ struct api {
 #define X(name) decltype(&dnnl_graph_##name) name;
     MASKWISE_FUZZ_CALLS(X)
 #undef X
-    // Introduced by oneDNN 3.9; null if the library does not have it.
+    // Introduced by oneDNN 3.9; null if the library lacks the function.
     dnnl_status_t (*tensor_create_scalar)(dnnl_graph_tensor_t*, const dnnl_graph_logical_tensor_t*,
                                           void*);
 };
 
-// Prints the fault and ends the process: a fuzz target reports by ending.
+// Prints the fault and aborts, as a fuzz target must.
 [[noreturn]] void fail(const std::string& message);
 
 const api& with_plugin();
 const api& real();
 
-// Without the plugin both sides are the real library.
 using test::plugin_is_loaded;
 
 } // namespace maskwise::fuzz

@@ -11,7 +11,8 @@ namespace {
 using test::draw;
 using test::one_in;
 
-// The same handle on both sides; null if it was destroyed.
+// A handle of the plugin and the matching handle of oneDNN alone. Both handles are null once
+// destroyed.
 template <typename Handle>
 using both = std::array<Handle, 2>;
 
@@ -35,12 +36,12 @@ public:
     }
 
 private:
-    // Calls both sides. Returns their result, if it is equal.
+    // Calls the plugin and oneDNN alone. Notes a difference of the two statuses.
     template <typename Call>
     int call(const char* name, const Call& of_side) {
         const int status = of_side(with_plugin(), 0U), other = of_side(real(), 1U);
         if (status != other && wrong_.empty())
-            wrong_ = std::string(name) + " answers " + std::to_string(status) + ", oneDNN alone " +
+            wrong_ = std::string(name) + " returns " + std::to_string(status) + ", oneDNN alone " +
                      std::to_string(other);
         return status;
     }
@@ -53,13 +54,15 @@ private:
         handle = {};
     }
 
-    // Both sides must also return the same through an output.
+    // Calls a function that has an output. Both libraries must set the same value.
     template <typename Value, typename Handle, typename Function>
-    void ask(const char* name, const both<Handle>& handle, Function api::*function) {
-        both<Value> told{};
-        call(name,
-             [&](const api& side, std::size_t i) { return (side.*function)(handle[i], &told[i]); });
-        if (told[0] != told[1] && wrong_.empty()) wrong_ = std::string(name) + " tells otherwise";
+    void query(const char* name, const both<Handle>& handle, Function api::*function) {
+        both<Value> outputs{};
+        call(name, [&](const api& side, std::size_t i) {
+            return (side.*function)(handle[i], &outputs[i]);
+        });
+        if (outputs[0] != outputs[1] && wrong_.empty())
+            wrong_ = std::string(name) + " sets another value than oneDNN alone";
     }
 
     void step() {
@@ -81,7 +84,7 @@ private:
         call("op_create", [&](const api& side, std::size_t i) {
             return side.op_create(&op[i], description.id, description.kind, "op");
         });
-        // Most clients do this at once; here it comes at once, later or never.
+        // Most clients add the tensors now. Here some operators get tensors later or never.
         if (one_in(random_, 4)) return;
         for (const auto& input : description.inputs) add(op, input, &api::op_add_input);
         for (const auto& output : description.outputs) add(op, output, &api::op_add_output);
@@ -102,8 +105,8 @@ private:
             add(op, description.outputs[0], &api::op_add_output);
         if (kind == 2) set_text(op, description.auto_broadcast);
         if (kind == 3) set_number(op);
-        if (kind == 4) ask<std::size_t>("op_get_id", op, &api::op_get_id);
-        if (kind == 5) ask<dnnl_graph_op_kind_t>("op_get_kind", op, &api::op_get_kind);
+        if (kind == 4) query<std::size_t>("op_get_id", op, &api::op_get_id);
+        if (kind == 5) query<dnnl_graph_op_kind_t>("op_get_kind", op, &api::op_get_kind);
     }
 
     void set_text(const both<dnnl_graph_op_t>& op, const std::string& text) {
@@ -135,10 +138,10 @@ private:
                  [&](const api& side, std::size_t i) { return side.graph_finalize(graph[i]); });
             return;
         case 3:
-            return ask<std::uint8_t>("graph_is_finalized", graph, &api::graph_is_finalized);
+            return query<std::uint8_t>("graph_is_finalized", graph, &api::graph_is_finalized);
         case 4:
-            return ask<std::size_t>("graph_get_partition_num", graph,
-                                    &api::graph_get_partition_num);
+            return query<std::size_t>("graph_get_partition_num", graph,
+                                      &api::graph_get_partition_num);
         default:
             call("add_op",
                  [&](const api& side, std::size_t i) { return side.add_op(graph[i], op[i]); });

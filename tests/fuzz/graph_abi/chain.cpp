@@ -17,7 +17,7 @@ using test::one_in;
 using attributes = test::attribute_list;
 
 constexpr float lowest = -3e38F;
-constexpr double most = 3e4; // less than f16 has
+constexpr double most = 3e4; // below f16's largest number
 
 attributes axis_of(std::int64_t axis) {
     return {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{axis}}};
@@ -33,20 +33,20 @@ public:
         for (int i = 0; i < rank; ++i) whole_.push_back(to_.add_dimension());
         to_.may_reshape(whole_.size());
         const bool quantizes = one_in(random_, 8);
-        may_cast_ = !quantizes; // Quantize takes f32 only
+        may_cast_ = !quantizes; // Quantize accepts only f32
         start(to_.input(quantizes ? dnnl_f32 : draw_type(), whole_));
         for (auto length = draw(random_, 1, 6); length > 0; --length) draw_step();
         if (!has_select_) draw_select();
         if (one_in(random_, 2)) draw_step();
         if (!one_in(later_, 3)) start(soft_max_of(current()));
         if (quantizes) quantize();
-        return to_.take();
+        return to_.finish();
     }
 
     chain_description draw_attention() {
         may_cast_ = false;
-        may_replace_ = dnnl_version()->minor >= 8; // some kernels of older ones crash on it
-        may_drop_dimensions_ = false;          // 3.13 crashes on a MatMul with such an Add inside
+        may_replace_ = dnnl_version()->minor >= 8; // else a kernel may crash
+        may_drop_dimensions_ = false; // oneDNN 3.13 crashes on an Add of lower rank after a MatMul
         masks_broadcast_ = !one_in(later_, 3); // else Maskwise leaves the graph to oneDNN 3.13
         const auto type = draw_type();
         const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
@@ -54,11 +54,11 @@ public:
         const std::size_t rows = to_.add_dimension(), columns = to_.add_dimension();
         const std::size_t size = to_.add_dimension(draw(random_, 2, 33));
         const bool transposes = one_in(random_, 2);
-        // With grouped queries, heads share keys and values. Drawn from a separate stream, so that
-        // most existing inputs still draw the same graphs.
-        auto aside = later_;
+        // With grouped queries, heads share keys and values. A copy of `later_` decides, so that
+        // most inputs of the corpus still draw the same graphs.
+        auto grouping = later_;
         dimensions all_heads{batch, heads}, shared = all_heads;
-        if (one_in(aside, 5)) all_heads.push_back(to_.add_dimension(3)), shared.push_back(0);
+        if (one_in(grouping, 5)) all_heads.push_back(to_.add_dimension(3)), shared.push_back(0);
         const auto with_matrix = [](dimensions shape, std::size_t down, std::size_t across) {
             shape.insert(shape.end(), {down, across});
             return shape;
@@ -69,7 +69,7 @@ public:
                                             : with_matrix(shared, size, columns),
                                  0.25);
         whole_ = with_matrix(all_heads, rows, columns);
-        // New layouts of scores and added operands would make 3.13 end the process.
+        // oneDNN 3.13 crashes on other layouts of scores and added operands.
         to_.may_lay_out_anew = false;
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
         for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
@@ -79,13 +79,13 @@ public:
         } else {
             draw_select();
             for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
-            if (one_in(random_, 6)) return to_.take();
+            if (one_in(random_, 6)) return to_.finish();
             start(soft_max_of(current()));
         }
         const auto v = to_.input(type, with_matrix(shared, columns, size));
         start(multiply_matrices(current(), v, with_matrix(all_heads, rows, size), 2, false));
         if (one_in(random_, 3)) reorder();
-        return to_.take();
+        return to_.finish();
     }
 
 private:
@@ -128,8 +128,8 @@ private:
             if (any.type == current().type && any.largest * current().largest < most) return any;
         }
         const auto shape = one_in(random_, 2) ? whole_ : draw_part();
-        if (to_.takes_host_scalars(current().type) && one_in(later_, 10))
-            return to_.give_host_scalar();
+        if (to_.allows_host_scalar(current().type) && one_in(later_, 10))
+            return to_.host_scalar_input();
         return to_.input(current().type, shape);
     }
 
@@ -148,7 +148,7 @@ private:
         const auto row = current();
         static constexpr dnnl_graph_op_kind_t kinds[] = {
             dnnl_graph_op_add,      dnnl_graph_op_subtract, dnnl_graph_op_add,
-            dnnl_graph_op_maximum, // stays oneDNN's
+            dnnl_graph_op_maximum, // oneDNN runs Maximum
             dnnl_graph_op_multiply, dnnl_graph_op_divide};
         const auto kind = kinds[draw(random_, 0, 2 * row.largest < most ? 5 : 3)];
         const bool divides = kind == dnnl_graph_op_divide;
@@ -191,7 +191,7 @@ private:
                      whole_, from.largest, from.error));
     }
 
-    // Masked values do not take part in the sum. Rows without any key are NaN or 0.
+    // The fill gives masked values no weight. A row without unmasked values becomes NaN or 0.
     void mask_soft_max(float hidden) {
         const auto cond = draw_cond();
         const auto row = current();
@@ -232,7 +232,8 @@ private:
         return to_.op(dnnl_graph_op_greater_equal, {left, right}, dnnl_boolean, whole_, 0, 0);
     }
 
-    // A mask of attention: equal for all heads, and maybe for each row, column or batch.
+    // The shape of an attention's mask: equal for all heads, and maybe for all rows, columns or
+    // batches.
     dimensions draw_broadcast_mask() {
         auto shape = whole_;
         shape[1] = 0;
@@ -278,9 +279,8 @@ private:
     dimensions whole_; // the shape of every result
     std::vector<chain_value> values_;
     bool has_select_ = false;
-    // of SoftMax scores where the mask is true
-    const bool knows_more_ = dnnl_version()->minor >= 13;
-    bool may_replace_ = true; // scores where the mask is true
+    const bool knows_more_ = dnnl_version()->minor >= 13; // SoftMax has modes and statistics
+    bool may_replace_ = true; // whether a Select may replace scores where its mask is true
     bool may_drop_dimensions_ = true;
     bool may_cast_ = true;
     bool masks_broadcast_ = false;

@@ -8,25 +8,27 @@
 
 namespace maskwise::fuzz {
 
-// A graph around a Select, and the client's tensors at compile: other extents, ranks and layouts
-// than at add_op, and lists in another order or with unrelated tensors.
+// A graph around a Select, and the client's tensors at compile. The tensors may have other extents,
+// ranks and layouts than at add_op. The lists may have another order or further tensors.
 struct chain_description {
     graph_description graph;
-    std::map<std::size_t, logical_tensor> now; // every tensor of the graph, by id
-    std::map<std::size_t, double> largest;     // of those that the client fills: a bound
-    std::map<std::size_t, float> fills;        // values of inputs that have one value everywhere
-    std::map<std::size_t, double> tolerance;   // of those that operators make
-    std::set<std::size_t> open;                // made, in a layout that the library chooses
+    std::map<std::size_t, logical_tensor> now; // every tensor of the graph at compile, by id
+    std::map<std::size_t, double> largest;     // upper bounds of the inputs' absolute values
+    std::map<std::size_t, float> fills;        // inputs that have one value everywhere
+    std::map<std::size_t, double> tolerance;   // of the operators' results
+    std::set<std::size_t> open;                // results whose layout the library chooses
     bool lists_are_reversed = false, has_further_output = false;
-    // in each list: an unrelated tensor, or a value that operators compute
+    // Id of a further tensor in the list of inputs: an unrelated tensor, or an operator's result.
+    // 0: there is no further tensor.
     std::size_t further_input = 0;
 };
 
-// Element-wise operators, SoftMax and masks of indices around one or more Selects: graphs that are
-// merged to loops and rows, and similar ones. `later`: see chain_writer.
+// Draws element-wise operators, SoftMax and masks of indices around one or more Selects. Maskwise
+// merges many of these graphs. `later`: see chain_writer.
 chain_description draw_chain(generator& random, generator& later);
 
-// MatMul, the same on its scores, MatMul: one partition of oneDNN's.
+// Draws a MatMul, a Select and element-wise operators on the scores, mostly a SoftMax and a second
+// MatMul. oneDNN makes one partition of some of these graphs.
 chain_description draw_attention(generator& random, generator& later);
 
 std::string to_string(const chain_description& chain);

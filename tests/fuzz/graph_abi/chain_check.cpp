@@ -16,8 +16,9 @@
 namespace maskwise::fuzz {
 namespace {
 
-// oneDNN caches compiled code. One cache is left inconsistent by an exception. The other ignores
-// strides of extents of 1, although 3.13 generates other code for them.
+// oneDNN has two caches of compiled code. An exception leaves one cache inconsistent. The other
+// cache ignores the strides of extents of 1, although oneDNN 3.13 generates different code for
+// these strides.
 void switch_caches_off() {
     static const bool are_off =
         dnnl_graph_set_compiled_partition_cache_capacity(0) == dnnl_success &&
@@ -25,14 +26,14 @@ void switch_caches_off() {
     if (!are_off) fail("oneDNN's caches cannot be switched off");
 }
 
-// One side's tensors, compared with the operators' definitions.
+// Compares one library's tensors with the operators' definitions.
 class judge {
 public:
     judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
         : oracle_(chain, inputs), side_(side) {}
 
-    // Describes the fault of another side's tensor that was computed from this side's; empty if it
-    // is correct.
+    // Describes the fault of a tensor of `other` that was computed from this library's tensors.
+    // Empty if the tensor is right.
     std::string find_wrong(const chain_result& other, std::size_t id) const {
         bool loses_nans = false;
         return oracle_.find_wrong({other.tensors.at(id), other.bytes.at(id)}, loses_nans);
@@ -40,11 +41,11 @@ public:
 
     std::string find_wrong(std::size_t id) const { return find_wrong(side_, id); }
 
-    // Values computed from a wrong tensor are judged by that tensor.
-    void go_on_from(std::size_t id) {
+    // If the tensor is wrong, later tensors are judged by the wrong values.
+    void continue_from(std::size_t id) {
         const laid_out stored{side_.tensors.at(id), side_.bytes.at(id)};
         bool loses_nans = false;
-        if (!oracle_.find_wrong(stored, loses_nans).empty() || loses_nans) oracle_.take(stored);
+        if (!oracle_.find_wrong(stored, loses_nans).empty() || loses_nans) oracle_.assume(stored);
         tensors_without_nans += loses_nans ? 1 : 0;
     }
 
@@ -55,7 +56,7 @@ private:
     const chain_result& side_;
 };
 
-// One chain, and the results of both sides.
+// Compares the results of both libraries for one chain.
 class comparison {
 public:
     comparison(const session& alone, const chain_description& chain, const tensor_bytes& inputs,
@@ -65,14 +66,16 @@ public:
 
     void run() {
         if (!plugin_.fault.empty() && plugin_.fault != other_.fault) end(plugin_.fault);
-        const bool own_has_run = plugin_.refusal.empty();
+        const bool plugin_has_run = plugin_.refusal.empty();
         const bool other_has_run = other_.refusal.empty() && other_.fault.empty();
-        if (!own_has_run && other_has_run)
-            end("oneDNN alone runs it, the plugin: " + plugin_.refusal);
+        if (!plugin_has_run && other_has_run)
+            end("oneDNN alone runs it, the plugin does not: " + plugin_.refusal);
         if (std::any_of(plugin_.written.begin(), plugin_.written.end(),
                         [this](std::size_t id) { return !are_alike(id); }))
             decide();
-        ++(!own_has_run ? counted_.refused : other_has_run ? counted_.compared : counted_.only_own);
+        ++(!plugin_has_run ? counted_.refused
+           : other_has_run ? counted_.compared
+                           : counted_.only_own);
     }
 
 private:
@@ -87,9 +90,9 @@ private:
                    .empty();
     }
 
-    // Whether oneDNN alone computes a wrong tensor, too, from the plugin's inputs. Before 3.8, its
-    // Select turns infinities into NaN, which hides wrong products. 3.13 reads outside a broadcast
-    // operand if the other operands are transposed, which the client did not ask for.
+    // Whether oneDNN alone computes a wrong tensor, too, from the plugin's inputs. In oneDNN before
+    // 3.8, Select turns infinities into NaN, which hides wrong products. oneDNN 3.13 reads outside
+    // a broadcast operand if other operands are transposed, which the client did not request.
     bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
         if (plugin_.owned.contains(id)) return false;
         const auto again = repeat_partition(alone_, chain_, plugin_, other_, id);
@@ -97,15 +100,15 @@ private:
                !plugin_side.find_wrong(again, id).empty();
     }
 
-    // In order of computation. A wrong tensor is excused if oneDNN alone computes it wrongly, too,
-    // even from the plugin's inputs, or if oneDNN computed it in a partition that does not occur
-    // without the plugin.
+    // Judges tensors in the order of computation. A wrong tensor is excused if oneDNN alone
+    // computes the tensor wrongly, too, or would do so from the plugin's inputs. The tensor is also
+    // excused if oneDNN computed it in a partition that oneDNN alone does not have.
     void decide() {
         judge plugin_side(chain_, inputs_, plugin_), other(chain_, inputs_, other_);
         for (const std::size_t id : plugin_.written) {
             decide(plugin_side, other, id);
-            plugin_side.go_on_from(id);
-            if (other_.written.contains(id)) other.go_on_from(id);
+            plugin_side.continue_from(id);
+            if (other_.written.contains(id)) other.continue_from(id);
         }
         counted_.without_nans += plugin_side.tensors_without_nans;
     }
@@ -160,7 +163,7 @@ void count(const chain_description& chain, const tensor_bytes& inputs,
     counted.with_scalars += has_property(chain, host_scalar) ? 1 : 0;
 }
 
-void end_where_planted() {
+void abort_if_planted() {
     if (planted("ends") || (planted("ends_beside_the_plugin") && plugin_is_loaded())) std::abort();
 }
 
@@ -169,8 +172,9 @@ void spoil(chain_result& side, std::size_t id) {
     if (test::width_bytes(tensor) > 1) store(side.bytes.at(id).data(), tensor.data_type, 9e4F);
 }
 
-// Different exceptions on both sides, which excuse nothing.
-void spoil_where_planted(chain_result& plugin_side, chain_result& other) {
+// Spoils a different tensor of each library. The fault of one library must not excuse the fault of
+// the other library.
+void spoil_if_planted(chain_result& plugin_side, chain_result& other) {
     if (!planted("wrong_tensors") || plugin_side.written.empty()) return;
     spoil(plugin_side, *plugin_side.written.rbegin());
     if (other.written.size() > 1) spoil(other, *other.written.begin());
@@ -189,12 +193,12 @@ void check_chain(generator& random, generator& later, tally& counted, volatile b
     const std::string wrong = complain(plugin_side, other, chain.graph);
     if (!wrong.empty()) fail(wrong + '\n' + to_string(chain));
     is_alone = true;
-    end_where_planted();
+    abort_if_planted();
     auto alone = run_chain(other, chain, inputs);
     is_alone = false;
     if (plugin_is_loaded()) {
         auto result = run_chain(plugin_side, chain, inputs);
-        spoil_where_planted(result, alone);
+        spoil_if_planted(result, alone);
         comparison(other, chain, inputs, result, alone, counted).run();
         count(chain, inputs, result, counted);
     }

@@ -13,14 +13,14 @@ struct laid_out {
     const std::vector<std::byte>& bytes;
 };
 
-using indices = std::vector<std::int64_t>; // strides in elements, outermost dimension first
+using indices = std::vector<std::int64_t>; // one per dimension, outermost first
 
-// To the next element; false after the last.
+// Advances to the next element. Returns false after the last element.
 bool step(indices& index, const logical_tensor& tensor);
 
 double load(const laid_out& from, const indices& index);
 
-// Rounds to `type`; a finite number stays finite.
+// Rounds to `type`. In f16, a finite number stays finite.
 void store(std::byte* to, dnnl_data_type_t type, float value);
 
 } // namespace maskwise::fuzz

@@ -55,8 +55,8 @@ double compute(const op_description& op, double x, double y) {
 }
 
 // Whether the result for NaN is open: the definition does not mention NaN, or oneDNN's kernels
-// differ by layout, as for GreaterEqual. The generated kernel of Exp returns infinity for NaN, the
-// reference kernel of Sigmoid 0.
+// differ by layout, as for GreaterEqual. Exp's generated kernel returns infinity for NaN. Sigmoid's
+// reference kernel returns 0.
 bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
     switch (kind) {
     case dnnl_graph_op_exp:
@@ -92,17 +92,17 @@ exact_tensor multiply_matrices(const op_description& op, const exact_tensor& a,
     const std::size_t rank = a.values.extents.size();
     auto columns = test::largest_along(b.certainty, transposes ? rank - 1 : rank - 2);
     if (transposes) std::swap(columns.extents[rank - 1], columns.extents[rank - 2]);
-    // A skipped product makes no NaN. f32 has no weights between 0 and this bound.
+    // A skipped product makes no NaN. No normal f32 weight is between 0 and this bound.
     const double negligible = skips ? 1e-38 : -1;
     const auto product =
         test::multiply_matrices(a.values, b.values, false, transposes, negligible).value();
     return {product, test::combine(test::largest_along(a.certainty, rank - 1), columns, larger)};
 }
 
-// For each number: how certain a NaN makes the result.
+// The certainty of each number. A NaN has at least `of_nans`.
 test::grid certainty_of(const exact_tensor& x, double of_nans) {
-    return test::combine(x.values, x.certainty, [=](double value, double is) {
-        return std::isnan(value) ? std::max(is, of_nans) : is;
+    return test::combine(x.values, x.certainty, [=](double value, double certainty) {
+        return std::isnan(value) ? std::max(certainty, of_nans) : certainty;
     });
 }
 
@@ -114,7 +114,8 @@ std::vector<exact_tensor> soft_max(const op_description& op, const exact_tensor&
     const std::size_t axis = axis_of(op, x.values.extents.size());
     const auto [weights, sums] = test::soft_max(x.values, axis, makes_zeros);
     const auto of_rows = test::largest_along(certainty_of(x, after_soft_max), axis);
-    return {{weights, test::combine(of_rows, weights, [](double is, double) { return is; })},
+    return {{weights,
+             test::combine(of_rows, weights, [](double certainty, double) { return certainty; })},
             {sums, of_rows}};
 }
 
@@ -165,8 +166,8 @@ std::vector<exact_tensor> run_op(const op_description& op,
     }
 }
 
-// One way to compute the chain. Only weights may be skipped: results of another operator, never a
-// query.
+// Computes the chain by one rule. Only products with weights may be skipped. Weights are the result
+// of an operator; a query is an input.
 exact_tensors run(const chain_description& chain, exact_tensors values, const masked_rule& rule) {
     for (const auto& op : chain.graph.ops) {
         std::vector<const exact_tensor*> in;
@@ -194,7 +195,7 @@ chain_oracle::chain_oracle(const chain_description& chain, const tensor_bytes& i
     compute();
 }
 
-void chain_oracle::take(const laid_out& stored) {
+void chain_oracle::assume(const laid_out& stored) {
     known_[stored.tensor.id] = read(stored);
     compute();
 }

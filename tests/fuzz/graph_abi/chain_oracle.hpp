@@ -13,35 +13,33 @@
 
 namespace maskwise::fuzz {
 
-// The operators' results, computed one by one in double precision, and how certain each number is
-// if there are NaNs.
+// An operator's result in double precision, and how certain each number is if there are NaNs.
 struct exact_tensor {
     test::grid values, certainty;
 };
 constexpr double sure = 0;
-// in a row with a NaN, which some oneDNN code turns into numbers
-constexpr double after_soft_max = 1;
-constexpr double open = 2; // a NaN met an operator whose definition does not mention NaN
+constexpr double after_soft_max = 1; // a NaN's row after SoftMax, which oneDNN may make numbers
+constexpr double open = 2; // a NaN reached an operator whose definition does not mention NaN
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;
 
-// Results that the definition of a mask leaves open.
+// Rules for results that the definition of a mask leaves open.
 struct masked_rule {
-    bool makes_zeros;  // SoftMax of a fully masked row is NaN; zeros in oneDNN's reference
-    bool skips_values; // a NaN value with weight 0 gives NaN, unless its tile is skipped
+    bool makes_zeros;  // SoftMax of a fully masked row is zeros, as in oneDNN's reference; else NaN
+    bool skips_values; // a value with weight 0 is skipped, even NaN, as in a skipped tile
 };
 
-// Every tensor of a chain. It shares nothing with either library.
+// Computes every tensor of a chain. The oracle shares nothing with either library.
 class chain_oracle {
 public:
     chain_oracle(const chain_description& chain, const tensor_bytes& inputs);
 
-    // Empty if every element of the tensor is within the chain's bounds. A number instead of NaN
-    // after SoftMax is accepted and sets `loses_nans`.
-    std::string find_wrong(const laid_out& problem, bool& loses_nans) const;
+    // Empty if every element of the tensor is within the chain's bounds by one of the rules. A
+    // number instead of NaN after SoftMax is accepted and sets `loses_nans`.
+    std::string find_wrong(const laid_out& stored, bool& loses_nans) const;
 
-    // Later values are computed from this tensor as the library computed it.
-    void take(const laid_out& problem);
+    // Computes later tensors from the library's values of this tensor.
+    void assume(const laid_out& stored);
 
 private:
     void compute();

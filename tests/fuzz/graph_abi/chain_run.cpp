@@ -16,7 +16,7 @@ constexpr std::size_t further = 7778; // ids from here on belong to no graph
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-// Away from 0, so that a quotient has a bound, too.
+// A number whose size is at least a quarter of `largest`, so that quotients have a bound, too.
 float draw_number(generator& random, double largest) {
     const auto part = static_cast<double>(test::draw(random, 256, 1024)) / 1024;
     return static_cast<float>((test::one_in(random, 2) ? part : -part) * largest);
@@ -42,7 +42,7 @@ bool multiplies_matrices(const chain_description& chain, const std::vector<std::
     });
 }
 
-// One partition's compile and execution.
+// Compiles and executes one partition.
 class partition_run {
 public:
     partition_run(const session& side, std::size_t number, const chain_description& chain,
@@ -58,7 +58,7 @@ public:
     partition_run& operator=(const partition_run&) = delete;
 
     void run() {
-        if (!describe_ports() || !compile() || !take_outputs()) return;
+        if (!describe_ports() || !compile() || !allocate_outputs()) return;
         execute({});
         if (!result_.refusal.empty() || !result_.fault.empty()) return;
         for (const auto& output : outputs_)
@@ -72,7 +72,7 @@ public:
 
 private:
     bool refuse(const std::string& call, int status) {
-        if (status != dnnl_success) result_.refusal = call + " answers " + std::to_string(status);
+        if (status != dnnl_success) result_.refusal = call + " returns " + std::to_string(status);
         return status == dnnl_success;
     }
 
@@ -110,8 +110,8 @@ private:
                                                out.size(), out.data(), test::cpu_engine()));
     }
 
-    // With the library's layout, in separate memory with a guard page after it.
-    bool take_outputs() {
+    // The outputs get the library's layouts, and separate memory with guard bytes after it.
+    bool allocate_outputs() {
         for (auto& output : outputs_) {
             if (output.id >= further) continue;
             logical_tensor answer{};
@@ -124,7 +124,7 @@ private:
             }
             output = answer;
             if (answer.layout_type != dnnl_graph_layout_type_strided) {
-                result_.refusal = "a layout of its own";
+                result_.refusal = "an opaque layout";
                 return false;
             }
             result_.tensors[answer.id] = answer;
@@ -133,7 +133,7 @@ private:
         return true;
     }
 
-    dnnl_graph_tensor_t make(const logical_tensor& tensor, std::byte* bytes) {
+    dnnl_graph_tensor_t create_tensor(const logical_tensor& tensor, std::byte* bytes) {
         dnnl_graph_tensor_t handle = nullptr;
         if (tensor.property == host_scalar)
             calls_.tensor_create_scalar(&handle, &tensor, bytes);
@@ -143,7 +143,7 @@ private:
         return handle;
     }
 
-    // `memory`, by id: tensors that use another tensor's memory.
+    // `memory` replaces the memory of the tensors with these ids.
     void execute(const std::map<std::size_t, std::byte*>& memory) {
         const auto bytes_of = [&](const logical_tensor& tensor) {
             if (tensor.id >= further) return spare_.data();
@@ -153,19 +153,20 @@ private:
         std::vector<const_dnnl_graph_tensor_t> in, out;
         for (const auto& tensor : inputs_) {
             const bool is_further = has_further_input_ && tensor.id == chain_.further_input;
-            in.push_back(make(tensor, is_further ? spare_.data() : bytes_of(tensor)));
+            in.push_back(create_tensor(tensor, is_further ? spare_.data() : bytes_of(tensor)));
         }
-        for (const auto& tensor : outputs_) out.push_back(make(tensor, bytes_of(tensor)));
+        for (const auto& tensor : outputs_) out.push_back(create_tensor(tensor, bytes_of(tensor)));
         const int status = calls_.compiled_partition_execute(
             compiled_, test::cpu_stream(), in.size(), in.data(), out.size(), out.data());
         dnnl_stream_wait(test::cpu_stream());
         if (!refuse("execute", status)) return;
         for (const auto& tensor : outputs_)
-            if (tensor.id < further) look_at(tensor);
+            if (tensor.id < further) check_output(tensor);
     }
 
-    // oneDNN leaves some comparisons unwritten.
-    void look_at(const logical_tensor& tensor) {
+    // Sets a fault if guard bytes were written, and a refusal if oneDNN leaves a comparison
+    // unwritten.
+    void check_output(const logical_tensor& tensor) {
         const auto& bytes = result_.bytes.at(tensor.id);
         if (!is_guarded(bytes))
             result_.fault = "written past the end of tensor " + std::to_string(tensor.id);
@@ -178,8 +179,8 @@ private:
                            [](std::byte each) { return each == guard; });
     }
 
-    // Each pair that Maskwise offers must compute the same over the input's elements. Some of
-    // oneDNN's reorders do not write.
+    // Executes each in-place pair that Maskwise offers, which must not change the result. Not used
+    // for oneDNN's partitions, because some reorders of oneDNN write nothing.
     void run_in_place() {
         std::size_t count = 0;
         const dnnl_graph_inplace_pair_t* pairs = nullptr;
@@ -194,13 +195,13 @@ private:
             auto shared = result_.bytes.at(input);
             const auto& separate = result_.bytes.at(output);
             if (shared.size() < separate.size()) {
-                result_.fault = "offers a place that is too small";
+                result_.fault = "offers an input that is too small to be overwritten";
                 return;
             }
             execute({{input, shared.data()}, {output, shared.data()}});
             const auto& tensor = result_.tensors.at(output);
             const auto wrong = difference({tensor, shared}, {tensor, separate}, 0);
-            if (!wrong.empty()) result_.fault = "in place of another " + wrong;
+            if (!wrong.empty()) result_.fault = "in place, " + wrong;
         }
     }
 
@@ -215,7 +216,7 @@ private:
     std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
 };
 
-// The input that has NaNs, now and then.
+// The id of the input that gets NaNs; mostly 0, if no input gets NaNs.
 std::size_t draw_input_with_nans(generator& later, const chain_description& chain) {
     if (!test::one_in(later, 6)) return 0;
     auto which = test::draw(later, 0, std::ssize(chain.largest) - 1);
@@ -251,7 +252,7 @@ bool planted(const char* fault) {
 
 namespace {
 
-// Whether Maskwise owns it.
+// Runs a partition. Returns whether Maskwise owns the partition.
 bool run_partition(const session& side, std::size_t number, const chain_description& chain,
                    chain_result& result) {
     try {
@@ -264,13 +265,13 @@ bool run_partition(const session& side, std::size_t number, const chain_descript
     }
 }
 
-bool described_alike(const logical_tensor& a, const logical_tensor& b) {
+bool have_equal_descriptions(const logical_tensor& a, const logical_tensor& b) {
     return a.ndims == b.ndims && a.data_type == b.data_type && a.property == b.property &&
            a.layout_type == b.layout_type && std::equal(a.dims, a.dims + a.ndims, b.dims) &&
            std::equal(a.layout.strides, a.layout.strides + a.ndims, b.layout.strides);
 }
 
-// In a random order of dimensions, like oneDNN's choice for an open layout.
+// Whether the tensor has no gaps. Its dimensions may have any order, as in oneDNN's choices.
 bool is_dense(const logical_tensor& tensor) {
     std::int64_t count = 1;
     for (int i = 0; i < tensor.ndims; ++i) count *= tensor.dims[i];
@@ -307,7 +308,8 @@ chain_result repeat_partition(const session& side, const chain_description& chai
         for (const auto& input : ports(side, side.partitions[i], true))
             if (!plugin_result.tensors.contains(input.id) ||
                 (!is_dense(plugin_result.tensors.at(input.id)) &&
-                 !described_alike(plugin_result.tensors.at(input.id), other.tensors.at(input.id))))
+                 !have_equal_descriptions(plugin_result.tensors.at(input.id),
+                                          other.tensors.at(input.id))))
                 result.refusal = "other inputs";
         if (result.refusal.empty()) run_partition(side, i, chain, result);
     }

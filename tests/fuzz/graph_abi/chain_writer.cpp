@@ -15,7 +15,7 @@ using test::one_in;
 
 constexpr std::size_t first_op = 100, no_tensor = 7777;
 
-// The allowed relative error of a library's result, before and by the rounding to its type.
+// The allowed relative error of a library's result, including the rounding to the result's type.
 double precision(dnnl_data_type_t type) {
     if (type == dnnl_f16) return 1.0 / 1024;
     return type == dnnl_bf16 ? 1.0 / 128 : 4e-6;
@@ -33,7 +33,8 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 chain_writer::chain_writer(generator& random, generator& later)
     : random_(random), later_(later), changes_extents_(one_in(random, 2)),
       changes_layouts_(one_in(random, 2)) {
-    if (one_in(random, 2)) one_in(random, 3); // unused: the corpus still draws the same graphs
+    // Unused draws, without which the corpus would give other graphs.
+    if (one_in(random, 2)) one_in(random, 3);
     chain_.lists_are_reversed = one_in(random, 3);
     if (one_in(random, 4)) chain_.further_input = no_tensor;
     chain_.has_further_output = one_in(random, 4);
@@ -57,8 +58,8 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
     return then_.size() - 1;
 }
 
-// Permuted, sometimes with gaps, except in one dimension, where oneDNN crashes on gaps. The stride
-// of an extent of 1 is arbitrary.
+// Permutes the dimensions, sometimes with gaps. The stride of an extent of 1 is arbitrary. Not
+// called for tensors of one dimension, because oneDNN crashes on gaps there.
 void chain_writer::lay_out_anew(logical_tensor& tensor) {
     std::vector<std::size_t> order(static_cast<std::size_t>(tensor.ndims));
     std::iota(order.begin(), order.end(), 0);
@@ -78,7 +79,7 @@ void chain_writer::may_reshape(std::size_t rank) {
     leading_ = draw(random_, 1, 4);
 }
 
-// A tensor's shape may be known to one of its operators and unknown to another.
+// A tensor's shape may be known to one operator and unknown to another operator.
 logical_tensor chain_writer::recorded(const chain_value& value) {
     auto tensor = test::dense(value.id, value.type, look_up(value.shape, then_));
     tensor.property = chain_.now.at(value.id).property;
@@ -104,11 +105,11 @@ chain_value chain_writer::input(dnnl_data_type_t type, const dimensions& shape, 
     return result;
 }
 
-bool chain_writer::takes_host_scalars(dnnl_data_type_t type) const {
+bool chain_writer::allows_host_scalar(dnnl_data_type_t type) const {
     return dnnl_version()->minor >= 9 && type == dnnl_f32;
 }
 
-chain_value chain_writer::give_host_scalar() {
+chain_value chain_writer::host_scalar_input() {
     const auto result = input(dnnl_f32, {});
     chain_.now[result.id].property = host_scalar;
     return result;
@@ -141,7 +142,7 @@ chain_value chain_writer::op(dnnl_graph_op_kind_t kind, const std::vector<chain_
     return result;
 }
 
-chain_description chain_writer::take() {
+chain_description chain_writer::finish() {
     const auto& ops = chain_.graph.ops;
     if (chain_.further_input != 0 && one_in(random_, 2))
         chain_.further_input =

@@ -9,8 +9,8 @@ namespace maskwise::fuzz {
 // Dimensions by number. A dimension may have another extent at compile. Number 0 has extent 1.
 using dimensions = std::vector<std::size_t>;
 
-// A tensor of the graph during the draw. Its bounds follow from the operators, so that results of
-// two correct libraries must be near each other.
+// A tensor of the graph while the graph is drawn. `largest` and `error` follow from the operators:
+// a correct library's result has at most this size and at most this error.
 struct chain_value {
     std::size_t id = 0;
     dnnl_data_type_t type{};
@@ -18,10 +18,10 @@ struct chain_value {
     double largest = 0, error = 0;
 };
 
-// Writes a graph down operator by operator.
+// Writes a graph operator by operator.
 class chain_writer {
 public:
-    // `later`: the stream of draws that were added later, so that older inputs still draw the same
+    // `later`: a stream for draws that were added later, so that older inputs still draw the same
     // graphs.
     chain_writer(generator& random, generator& later);
 
@@ -32,18 +32,18 @@ public:
     // then.
     void may_reshape(std::size_t rank);
     chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
-    // Whether a value of this type may be one that the host gives.
-    bool takes_host_scalars(dnnl_data_type_t type) const;
-    chain_value give_host_scalar();
-    // An input whose elements all have this value, maybe infinite.
+    // Whether an input of this type may be a host scalar.
+    bool allows_host_scalar(dnnl_data_type_t type) const;
+    chain_value host_scalar_input();
+    // An input whose elements all have this value, which may be infinite.
     chain_value fill(dnnl_data_type_t type, const dimensions& shape, float value);
-    // `error`: the bound before the result is rounded to its type.
+    // `error` bounds the error before the result is rounded to its type.
     chain_value op(dnnl_graph_op_kind_t kind, const std::vector<chain_value>& inputs,
                    dnnl_data_type_t type, const dimensions& shape, double largest, double error,
                    test::attribute_list attributes = {});
     // Adds an output to the last operator.
     void add_output(dnnl_data_type_t type, const dimensions& shape, double error);
-    chain_description take();
+    chain_description finish();
 
     // Whether later tensors may have layouts other than row-major.
     bool may_lay_out_anew = true;
@@ -56,7 +56,7 @@ private:
     generator& random_;
     generator& later_;
     chain_description chain_;
-    std::vector<std::int64_t> then_{1}, now_{1};
+    std::vector<std::int64_t> then_{1}, now_{1}; // extents of dimensions at add_op, and at compile
     bool changes_extents_, changes_layouts_, forgets_shapes_ = false;
     std::size_t deepened_ = 0; // tensors of this rank have one more dimension at compile
     std::int64_t leading_ = 1; // the extent of that leading dimension

@@ -28,7 +28,7 @@ std::vector<std::int64_t> draw_extents(generator& random) {
     return extents;
 }
 
-// Broadcasts to `whole` unless the draw decides otherwise.
+// Extents that broadcast to `whole`, with rare exceptions.
 std::vector<std::int64_t> draw_part(generator& random, const std::vector<std::int64_t>& whole) {
     auto part = whole;
     const auto dropped = one_in(random, 3) ? draw(random, 0, std::ssize(whole)) : 0;
@@ -76,7 +76,7 @@ op_description draw_select(generator& random, std::size_t id, std::size_t first_
     return op;
 }
 
-// An element-wise operator reads the Select's dst.
+// An element-wise operator that reads the Select's dst.
 op_description draw_neighbour(std::size_t id, const op_description& before) {
     op_description op{id, dnnl_graph_op_relu, "", false, {}, {}};
     if (before.outputs.empty()) return op;
@@ -87,17 +87,17 @@ op_description draw_neighbour(std::size_t id, const op_description& before) {
 }
 
 void spoil(generator& random, logical_tensor& tensor) {
-    const auto place = draw(random, 0, DNNL_MAX_NDIMS - 1);
+    const auto position = draw(random, 0, DNNL_MAX_NDIMS - 1);
     static constexpr std::int64_t odd[] = {-1, 0, 1, unknown, INT64_MAX, 1LL << 40, 1LL << 62, 2};
     switch (draw(random, 0, 7)) {
     case 0:
         tensor.ndims = static_cast<int>(draw(random, -2, 13));
         break;
     case 1:
-        tensor.dims[place % 4] = pick(random, odd);
+        tensor.dims[position % 4] = pick(random, odd);
         break;
     case 2:
-        tensor.layout.strides[place % 4] = pick(random, odd);
+        tensor.layout.strides[position % 4] = pick(random, odd);
         break;
     case 3:
         tensor.layout_type = static_cast<dnnl_graph_layout_type_t>(draw(random, 0, 3));
@@ -113,14 +113,14 @@ void spoil(generator& random, logical_tensor& tensor) {
         break;
     default: {
         const auto step = draw(random, -2, 6);
-        std::int64_t& stride = tensor.layout.strides[place % 4];
+        std::int64_t& stride = tensor.layout.strides[position % 4];
         if (__builtin_add_overflow(stride, step, &stride)) stride = step;
     }
     }
 }
 
-// Permuted or padded, like tensors of frameworks.
-void relay(generator& random, logical_tensor& tensor) {
+// Reverses the order of dimensions in memory, sometimes with padding.
+void reverse_layout(generator& random, logical_tensor& tensor) {
     std::int64_t stride = 1;
     for (int i = 0; i < tensor.ndims; ++i) {
         tensor.layout.strides[i] = stride;
@@ -139,7 +139,7 @@ void fill_in(generator& random, logical_tensor& tensor, const std::vector<std::i
     tensor.layout_type = dnnl_graph_layout_type_strided;
     const auto strides = test::row_major({tensor.dims, tensor.dims + tensor.ndims});
     std::copy(strides.begin(), strides.end(), tensor.layout.strides);
-    if (one_in(random, 4)) relay(random, tensor);
+    if (one_in(random, 4)) reverse_layout(random, tensor);
 }
 
 void append(std::string& text, const char* name, const std::vector<logical_tensor>& tensors) {
@@ -167,8 +167,8 @@ std::string to_string(const op_description& op) {
 
 std::string to_string(const compile_description& request) {
     std::string text;
-    append(text, "  given input", request.inputs);
-    append(text, "  given output", request.outputs);
+    append(text, "  compile input", request.inputs);
+    append(text, "  compile output", request.outputs);
     return text;
 }
 
@@ -194,7 +194,7 @@ compile_description draw_compile(generator& random, const op_description& select
         if (output.layout_type == dnnl_graph_layout_type_undef && !one_in(random, 30))
             output.layout_type = dnnl_graph_layout_type_any;
         if (output.layout_type == dnnl_graph_layout_type_strided && one_in(random, 4))
-            relay(random, output);
+            reverse_layout(random, output);
     }
     if (one_in(random, 3)) std::shuffle(request.inputs.begin(), request.inputs.end(), random);
     if (one_in(random, 8)) request.inputs.push_back(test::dense(99, dnnl_f32, {4}));

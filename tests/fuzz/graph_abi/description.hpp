@@ -14,7 +14,7 @@ struct op_description {
     std::size_t id = 0;
     dnnl_graph_op_kind_t kind{};
     std::string auto_broadcast; // empty: not set
-    bool odd_attribute = false; // one that a Select does not have
+    bool odd_attribute = false; // whether op has an attribute that Select lacks
     std::vector<logical_tensor> inputs, outputs;
     test::attribute_list attributes = {};
 };
@@ -30,18 +30,18 @@ struct graph_description {
 
 graph_description draw_graph(generator& random);
 
-// The tensors that a client may pass to compile for one Select: the operator's tensors with shapes
-// and layouts filled in, or invalid ones.
+// Tensors that a client may pass to compile for one Select: the operator's tensors with complete
+// shapes and layouts, or invalid tensors.
 struct compile_description {
     std::vector<logical_tensor> inputs, outputs;
 };
 
 compile_description draw_compile(generator& random, const op_description& select);
 
-// Typical graphs of clients: shapes are known only at compile.
+// Removes the layout, and the rank or random extents. A client may know these only at compile.
 void forget_shape(generator& random, logical_tensor& tensor);
 
-// Everything needed to see a failing case, a line each.
+// Describes a failing case, with a line per operator and tensor.
 std::string to_string(const op_description& op);
 std::string to_string(const compile_description& description);
 

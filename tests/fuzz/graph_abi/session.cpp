@@ -73,7 +73,7 @@ void session::build_graph(const graph_description& description) {
     for (auto* partition : partitions) note_partition(partition);
 }
 
-// On an error the real library leaves an object that may only be destroyed.
+// If partition_create_with_op fails, oneDNN may leave an object that may only be destroyed.
 void session::build_single(const graph_description& description) {
     build_op(description.ops[0]);
     dnnl_graph_partition_t partition = nullptr;
@@ -101,15 +101,15 @@ void session::destroy() {
 
 namespace {
 
-// Removes the partition from the list. Returns false if it is not there.
-bool take(std::vector<partition_note>& from, const partition_note& description) {
+// Removes the partition from the list. Returns false if the list lacks the partition.
+bool remove_equal(std::vector<partition_note>& from, const partition_note& description) {
     const auto position = std::find(from.begin(), from.end(), description);
     if (position == from.end()) return false;
     from.erase(position);
     return true;
 }
 
-bool take_single(std::vector<partition_note>& from, std::size_t op) {
+bool remove_single(std::vector<partition_note>& from, std::size_t op) {
     const auto position = std::find_if(from.begin(), from.end(), [op](const auto& each) {
         return each.ops == std::vector<std::size_t>{op};
     });
@@ -123,18 +123,19 @@ bool take_single(std::vector<partition_note>& from, std::size_t op) {
 std::string complain(const session& plugin_side, const session& other,
                      const graph_description& description) {
     if (plugin_side.answers != other.answers)
-        return "the plugin answers otherwise than oneDNN alone";
+        return "the plugin returns another status than oneDNN alone";
     if (plugin_side.notes == other.notes) return {};
     if (description.policy != dnnl_graph_partition_policy_fusion || description.through_single_op)
-        return "the partitions are others than oneDNN's";
-    auto left = other.notes;
+        return "the partitions differ from oneDNN's";
+    auto remaining = other.notes;
     for (const auto& each : plugin_side.notes) {
-        if (take(left, each)) continue;
+        if (remove_equal(remaining, each)) continue;
         if (each.ops.size() < 2) return "a partition that oneDNN does not have";
         for (const std::size_t op : each.ops)
-            if (!take_single(left, op)) return "merged operators that are no single partitions";
+            if (!remove_single(remaining, op))
+                return "merged operators that are not single partitions of oneDNN";
     }
-    return left.empty() ? "" : "a partition of oneDNN's is missing";
+    return remaining.empty() ? "" : "a partition of oneDNN's is missing";
 }
 
 } // namespace maskwise::fuzz

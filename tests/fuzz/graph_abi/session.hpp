@@ -17,7 +17,7 @@ struct partition_note {
     bool operator==(const partition_note&) const = default;
 };
 
-// One side's objects, and the answer of each call.
+// One library's objects, and the status of each call.
 struct session {
     const api& calls;
     std::vector<int> answers;
@@ -28,7 +28,7 @@ struct session {
 
     explicit session(const api& whose) : calls(whose) {}
 
-    // Makes the graph and takes its partitions.
+    // Builds the graph and gets its partitions.
     void build(const graph_description& described);
     void destroy();
 
@@ -40,8 +40,8 @@ private:
     void note_partition(dnnl_graph_partition_t partition);
 };
 
-// Empty unless `plugin` differs from oneDNN alone illegally. Only the policy `fusion` allows a
-// difference: several single-operator partitions may become one.
+// Describes how `plugin` differs from oneDNN alone. Empty without a difference, or if the
+// difference is legal: under policy fusion, several single-operator partitions may become one.
 std::string complain(const session& plugin, const session& other, const graph_description& graph);
 
 } // namespace maskwise::fuzz

@@ -10,7 +10,7 @@
 namespace maskwise::test {
 namespace {
 
-int throwing = 0; // number of live requests
+int throwing = 0; // number of live failures_are_thrown
 
 #define CALL(function, ...) call(#function, [&] { return function(__VA_ARGS__); })
 
@@ -59,11 +59,11 @@ bool run_partition(dnnl_graph_partition_t partition, const std::vector<node>& no
 } // namespace
 
 failed_call::failed_call(const char* called, dnnl_status_t answer)
-    : std::runtime_error(called + (" answers " + std::to_string(answer))), function(called),
+    : std::runtime_error(called + (" returns " + std::to_string(answer))), function(called),
       status(answer), has_thrown(false) {}
 
-failed_call::failed_call(const char* called, const std::exception& let_out)
-    : std::runtime_error(std::string(called) + " let a C++ exception out: " + let_out.what()),
+failed_call::failed_call(const char* called, const std::exception& thrown)
+    : std::runtime_error(std::string(called) + " threw a C++ exception: " + thrown.what()),
       function(called), status(dnnl_runtime_error), has_thrown(true) {}
 
 void note_failure(const char* function, dnnl_status_t status) {
@@ -239,7 +239,7 @@ owned_tensor tensor_at(const logical_tensor& described, void* data) {
         });
     const auto create =
         reinterpret_cast<create_scalar>(dlsym(RTLD_DEFAULT, "dnnl_graph_tensor_create_scalar"));
-    // Freed at once, because the tensor copies the value.
+    // The value is overwritten and freed, because the tensor must have copied the value.
     std::vector<std::uint8_t> value(static_cast<std::size_t>(width_bytes(described)));
     std::memcpy(value.data(), data, value.size());
     auto tensor = make<dnnl_graph_tensor_t>("dnnl_graph_tensor_create_scalar", [&](auto* handle) {

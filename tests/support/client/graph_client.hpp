@@ -1,7 +1,8 @@
 #pragma once
 
-// A client of oneDNN Graph's C API. It builds graphs and executes their partitions like a
-// framework. It uses one function of Maskwise: whether Maskwise executes a partition.
+// A client of oneDNN Graph's C API that builds graphs and executes their partitions like a
+// framework. The client calls one function of Maskwise, which tells whether Maskwise executes a
+// partition.
 
 #include "support/client/tensors.hpp"
 
@@ -29,7 +30,7 @@ struct node {
     std::string name = "an operator with a name"; // too long for the small-string buffer
 };
 
-// Dense tensors with ids 0 to 3 in this order; f32 except cond.
+// A Select of dense tensors. Ids: 0 cond, 1 src_0, 2 src_1, 3 dst. All are f32 except cond.
 node select_of(const dims& cond, const dims& src_0, const dims& src_1, const dims& dst);
 
 struct handle_deleter {
@@ -49,14 +50,14 @@ using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
 // Normally a client continues after a call returns an error. While a failures_are_thrown lives,
-// errors become exceptions, and exceptions of calls pass through.
+// errors and exceptions of calls become a failed_call.
 struct failed_call : std::runtime_error {
     failed_call(const char* called, dnnl_status_t answer);
-    failed_call(const char* called, const std::exception& let_out);
+    failed_call(const char* called, const std::exception& thrown);
 
     std::string function;
     dnnl_status_t status;
-    bool has_thrown; // a C++ exception came out of the C function
+    bool has_thrown; // whether the C function threw a C++ exception
 };
 class failures_are_thrown {
 public:
@@ -69,7 +70,7 @@ public:
 void note_failure(const char* function, dnnl_status_t status);
 [[noreturn]] void note_exception(const char* function, const std::exception& thrown);
 
-// Runs one call. Inline, because it is timed.
+// Runs one call. Is inline, because calls are timed.
 template <typename Run>
 dnnl_status_t call(const char* function, const Run& run) {
     dnnl_status_t status = dnnl_success;
@@ -82,8 +83,8 @@ dnnl_status_t call(const char* function, const Run& run) {
     return status;
 }
 
-// Owns the object of create(&handle). It owns the object before it throws for a failure, because a
-// failed call may have created one.
+// Owns the object of create(&handle), even if the call fails, because a failed call may have
+// created an object.
 template <typename Handle, typename Create>
 owned<Handle> make(const char* function, const Create& create) {
     owned<Handle> result;
@@ -100,7 +101,8 @@ owned<Handle> make(const char* function, const Create& create) {
 dnnl_engine_t cpu_engine();
 dnnl_stream_t cpu_stream();
 
-// Whether the plugin is loaded in this process; must equal MASKWISE_EXPECT.
+// Whether the plugin is loaded in this process, and whether MASKWISE_EXPECT says that the plugin
+// must be loaded.
 bool plugin_is_loaded();
 bool plugin_expected();
 // Whether Maskwise executes this compiled partition; false without the plugin.
@@ -122,13 +124,13 @@ std::vector<logical_tensor> inputs_of(dnnl_graph_partition_t partition);
 std::vector<logical_tensor> outputs_of(dnnl_graph_partition_t partition);
 bool is_supported(dnnl_graph_partition_t partition);
 
-owned_compiled make_compiled(dnnl_graph_partition_t partition); // to be compiled
+owned_compiled make_compiled(dnnl_graph_partition_t partition); // an object to compile into
 dnnl_status_t compile_into(dnnl_graph_compiled_partition_t compiled,
                            dnnl_graph_partition_t partition,
                            const std::vector<logical_tensor>& inputs,
                            const std::vector<logical_tensor>& outputs,
                            dnnl_engine_t engine = cpu_engine());
-// Null if compile does not return success.
+// Null unless compile returns success.
 owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logical_tensor>& inputs,
                        const std::vector<logical_tensor>& outputs,
                        dnnl_engine_t engine = cpu_engine());
@@ -136,12 +138,12 @@ owned_compiled compile(dnnl_graph_partition_t partition, const std::vector<logic
 std::vector<logical_tensor> queried(dnnl_graph_compiled_partition_t compiled,
                                     const std::vector<logical_tensor>& tensors);
 
-// A tensor at this memory; a host scalar copies the value.
+// A tensor at this memory. A host scalar copies the value.
 owned_tensor tensor_at(const logical_tensor& desc, void* data);
 
 using memory = std::map<std::size_t, std::vector<std::uint8_t>>; // by tensor id
 
-// Tensors with the buffers of `bytes` under their ids; missing buffers are created and filled.
+// Tensors at the buffers that `bytes` has for their ids. Missing buffers are created and filled.
 class bound_tensors {
 public:
     bound_tensors(const std::vector<logical_tensor>& tensors, memory& bytes);
@@ -153,19 +155,18 @@ private:
     std::vector<const_dnnl_graph_tensor_t> handles_;
 };
 
-// Executes with tensors described as in the lists; waits.
+// Executes with tensors as described in the lists, and waits.
 dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
                       const std::vector<logical_tensor>& inputs,
                       const std::vector<logical_tensor>& outputs, memory& bytes,
                       dnnl_stream_t stream = cpu_stream());
 
 // Runs the whole graph on filled inputs and returns every tensor's bytes. If this oneDNN does not
-// support a single Select, the client computes it element by element. Returns an empty map on
-// failure.
+// support a Select alone, the reference computes the Select. Returns an empty map on failure.
 memory run_graph(const std::vector<node>& nodes,
                  dnnl_graph_partition_policy_t policy = dnnl_graph_partition_policy_fusion);
 
-// A Select by the reference.
+// Computes dst of a Select by the reference. Fills missing inputs.
 void select_by_reference(const node& select, memory& bytes);
 
 } // namespace maskwise::test

@@ -9,10 +9,10 @@
 namespace maskwise::test {
 namespace {
 
-// Never destroyed: when oneDNN throws, its cache keeps an entry that points into the partition.
-std::vector<owned_partition>& asked() {
-    static auto& kept = *new std::vector<owned_partition>;
-    return kept;
+// Never destroyed: after oneDNN throws, its cache has an entry that points into the partition.
+std::vector<owned_partition>& tried_partitions() {
+    static auto& partitions = *new std::vector<owned_partition>;
+    return partitions;
 }
 
 bool runs_mat_mul(dnnl_data_type_t type) {
@@ -24,7 +24,7 @@ bool runs_mat_mul(dnnl_data_type_t type) {
                           .get());
 }
 
-library_facts ask() {
+library_facts query_library() {
     const auto may_use = [](dnnl_cpu_isa_t isa) {
         return (dnnl_get_effective_cpu_isa() & isa) == isa;
     };
@@ -35,7 +35,7 @@ library_facts ask() {
 } // namespace
 
 const library_facts& library() {
-    static const library_facts facts = ask();
+    static const library_facts facts = query_library();
     return facts;
 }
 
@@ -53,7 +53,7 @@ bool runs_alone(dnnl_graph_op_t op) {
     dnnl_graph_graph_finalize(graph.get());
     auto partitions = partitions_of(graph.get());
     if (partitions.size() != 1 || !is_supported(partitions[0].get())) return false;
-    auto* const partition = asked().emplace_back(std::move(partitions[0])).get();
+    auto* const partition = tried_partitions().emplace_back(std::move(partitions[0])).get();
     try {
         return compile(partition, inputs_of(partition), outputs_of(partition)) != nullptr;
     } catch (const std::exception&) { // std::future_error

@@ -1,23 +1,23 @@
 #pragma once
 
-// The abilities of this process's oneDNN on this CPU, by its public API. Tests choose their
-// expectations by them.
+// What this process's oneDNN can do on this CPU, by its public API. Tests expect results
+// accordingly.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
 namespace maskwise::test {
 
-// Queried once, without a Select, so that the answers are oneDNN's even with the plugin loaded.
+// Queried once, without a Select, so that oneDNN answers even if the plugin is loaded.
 struct library_facts {
     int minor = 0; // version of oneDNN 3
     bool avx512 = false;
-    bool bf16 = false, f16 = false; // whether it runs a MatMul of this type
+    bool bf16 = false, f16 = false; // whether oneDNN runs a MatMul of this type
 };
 const library_facts& library();
 
 bool is_sycl();
 
-// Older versions have Select in their headers, but do not support it.
+// Older oneDNN has Select in its headers but does not support Select.
 inline bool knows_select() {
     return library().minor >= 5;
 }
@@ -27,10 +27,11 @@ inline bool fuses_attention() {
     return library().minor >= 8;
 }
 
-// Whether single-operator partitions are merged around a Select (policy fusion).
+// Whether the plugin merges single-operator partitions around a Select (policy fusion).
 bool merges();
 
-// Whether the operator compiles as a single partition. The partition belongs to that graph.
+// Whether the operator compiles as a single partition. Adds the operator to a temporary graph, so
+// it must not belong to another graph.
 bool runs_alone(dnnl_graph_op_t op);
 
 } // namespace maskwise::test

@@ -85,7 +85,7 @@ std::vector<std::uint8_t> filled_buffer(const logical_tensor& tensor) {
         if (width == 4) {
             const auto value = static_cast<float>(seed >> 20);
             std::memcpy(&bytes[i * 4], &value, 4);
-        } else if (width == 2) { // exact in 16-bit types, too
+        } else if (width == 2) { // finite in f16 and in bf16
             const auto value = static_cast<std::uint16_t>(0x3c00 + (seed >> 24));
             std::memcpy(&bytes[i * 2], &value, 2);
         } else {

@@ -1,4 +1,4 @@
-// The public C++ API as a client sees it: this file includes only public headers.
+// Tests the public C++ API with its public headers only.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
 
@@ -69,7 +69,7 @@ TEST(api, refusals_have_their_exception_classes) {
     });
 }
 
-TEST(api, names_the_address_that_is_null) {
+TEST(api, names_the_null_address) {
     const plan select = compile(dialect::onnx_where_16, {.cond = {boolean, {1}},
                                                          .src_0 = {f32, {2}},
                                                          .src_1 = {f32, {3, 1}},
@@ -88,7 +88,7 @@ TEST(api, names_the_address_that_is_null) {
     }
 }
 
-TEST(api, threads_may_be_a_loop_of_the_callers) {
+TEST(api, runs_on_the_callers_loop) {
     constexpr std::int64_t count = 1 << 20;
     const tensor_desc values{u16, {count}};
     const plan select = compile(dialect::onnx_where_16,
@@ -114,7 +114,7 @@ TEST(api, threads_may_be_a_loop_of_the_callers) {
     });
 }
 
-TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
+TEST(api, dims_have_at_most_64_extents_like_numpy) {
     dims shape = dims::filled(max_rank, 1);
     EXPECT_EQ(shape.rank(), 64);
     EXPECT_THROW(shape.push_back(1), shape_error);
@@ -123,9 +123,9 @@ TEST(api, dims_hold_as_many_numbers_as_numpy_has_dimensions) {
 }
 
 TEST(api, explains_its_plans) {
-    const tensor_desc cond{boolean, {4, 1}}, turned{u16, {4, 256}, {2, 8}}, value{u16, {}};
+    const tensor_desc cond{boolean, {4, 1}}, transposed{u16, {4, 256}, {2, 8}}, value{u16, {}};
     const plan select =
-        compile(dialect::onnx_where_16, {.cond = cond, .src_0 = turned, .src_1 = value});
+        compile(dialect::onnx_where_16, {.cond = cond, .src_0 = transposed, .src_1 = value});
     const std::string line = to_string(select), text = explain(select);
     EXPECT_TRUE(test::has(line, {"kernel=select_x16"}));
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
@@ -133,9 +133,9 @@ TEST(api, explains_its_plans) {
         text, {"cond boolean {4,1}", "src_0 u16 {4,256}, strides in bytes {2,8}: transposed",
                "src_1 u16 {}", "dst u16 {4,256}, strides in bytes {512,2}: written in place",
                "select_x16", "caller's thread"}));
-    const tensor_desc all{boolean, {40, 300}}, apart{complex128, {40, 300}, {600 * 16, 2 * 16}};
+    const tensor_desc mask{boolean, {40, 300}}, spaced{complex128, {40, 300}, {600 * 16, 2 * 16}};
     const std::string picked =
-        explain(compile(dialect::onnx_where_16, {.cond = all, .src_0 = apart, .src_1 = apart}));
+        explain(compile(dialect::onnx_where_16, {.cond = mask, .src_0 = spaced, .src_1 = spaced}));
     for (const std::string name : {"src_0", "src_1"})
         EXPECT_TRUE(test::has(picked, {name + " complex128 {40,300}, strides in bytes {9600,32}: "
                                               "picked in place; if a tile"}));
@@ -145,8 +145,8 @@ TEST(api, explains_its_plans) {
     EXPECT_TRUE(test::has(empty, {"{4,0} is empty"}));
 }
 
-// The level is read once per process: suites of this name run first. The program is not started
-// again, because an emulator of single programs could not do that.
+// A process reads the verbose level once, and GoogleTest runs suites named *_DeathTest first. The
+// child process is forked, because an emulator cannot start the program again.
 TEST(api_DeathTest, writes_lines_of_plans_and_executions_on_demand) {
     const auto run = [] {
         setenv("MASKWISE_VERBOSE", "2", 1);

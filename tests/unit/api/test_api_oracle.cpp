@@ -1,5 +1,5 @@
-// Random Selects through the public API against a reference that shares nothing with the library:
-// every dialect and type, three shapes that may broadcast or not, and any strides.
+// Compares random Selects of the public API with a reference that shares no code with the library.
+// Covers every dialect and type, shapes that do not broadcast, and any strides.
 #include "maskwise/maskwise.hpp"
 
 #include "support/case_generator.hpp"
@@ -21,8 +21,8 @@ using test::view;
 using shape = std::vector<std::int64_t>;
 using enum data_type;
 
-// Types and their element width in bytes. In the reference a string is one byte, which determines
-// its text.
+// Types and the reference's bytes per element. The reference has one byte per string; the byte
+// determines the text.
 constexpr std::pair<data_type, std::int64_t> types[] = {
     {boolean, 1}, {i8, 1},        {u8, 1},          {i16, 2},   {u16, 2}, {f16, 2},
     {bf16, 2},    {i32, 4},       {u32, 4},         {f32, 4},   {i64, 8}, {u64, 8},
@@ -37,7 +37,7 @@ bool has_type(dialect form, data_type type) {
     return form == dialect::onnx_where_16 || type != bf16;
 }
 
-// The dialect's rule for the shape of dst.
+// The shape of dst by the dialect's rule; nullopt if the dialect refuses the shapes.
 std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, const shape& cond,
                                     const shape& src_0, const shape& src_1) {
     if (broadcast == auto_broadcast::none)
@@ -81,10 +81,10 @@ random_select draw_select(generator& random) {
     drawn.type = types[pick].first;
     drawn.width = types[pick].second;
     const shape common = test::draw_shape(random, 3000);
-    const bool whole = drawn.broadcast == auto_broadcast::none && one_in(random, 2);
+    const bool has_equal_shapes = drawn.broadcast == auto_broadcast::none && one_in(random, 2);
     for (view* operand : {&drawn.cond, &drawn.src_0, &drawn.src_1}) {
         *operand = test::draw_input(random, common, operand == &drawn.cond ? 1 : drawn.width);
-        if (whole) {
+        if (has_equal_shapes) {
             operand->extents = common;
             test::lay_out(random, *operand, operand == &drawn.cond ? 1 : drawn.width);
         }
@@ -99,7 +99,7 @@ select_desc describe(const random_select& drawn) {
             .src_1 = describe(drawn.type, drawn.src_1)};
 }
 
-// dst as inferred by the library, or laid out by the caller.
+// The library infers dst, or the caller describes dst.
 void check_values(generator& random, const random_select& drawn, const shape& expected) {
     select_desc desc = describe(drawn);
     view dst{nullptr, expected, {}};
@@ -171,7 +171,7 @@ TEST(api_oracle, agrees_with_the_reference) {
     const int cases = 8000;
     for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i)
         check_select(test::base_seed() + static_cast<std::uint64_t>(i), seen);
-    // A case that never occurs proves nothing.
+    // An outcome that never occurs would prove nothing.
     EXPECT_GE(seen.selected, cases / 4);
     EXPECT_GE(seen.refused_types, cases / 20);
     EXPECT_GE(seen.refused_shapes, cases / 20);

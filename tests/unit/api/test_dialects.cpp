@@ -1,5 +1,4 @@
-// The specification of each dialect, tested through the public API: types, broadcasting, attribute,
-// texts.
+// Tests each dialect's specification through the public API: types, broadcasting, attribute, texts.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
 
@@ -18,7 +17,7 @@ using enum data_type;
 constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
                                     u32,     f32, i64, u64, f64, complex64, complex128, string};
 
-// The types in the specifications, by this library's names.
+// A dialect's specification: its name, its inputs and the types of its sources.
 struct definition {
     dialect form;
     std::string name;
@@ -56,7 +55,7 @@ TEST_P(dialects, have_their_names) {
     EXPECT_EQ(to_string(GetParam().form), GetParam().name);
 }
 
-TEST_P(dialects, take_exactly_their_types) {
+TEST_P(dialects, accept_exactly_their_types) {
     for (const data_type type : every_type) {
         const auto select = [&] {
             return compile(GetParam().form,
@@ -74,7 +73,7 @@ TEST_P(dialects, take_exactly_their_types) {
     }
 }
 
-TEST_P(dialects, take_a_boolean_condition_only) {
+TEST_P(dialects, accept_only_a_boolean_condition) {
     for (const data_type type : every_type) {
         const std::string text = refusal<argument_error>([&] {
             compile(GetParam().form,
@@ -88,7 +87,7 @@ TEST_P(dialects, take_a_boolean_condition_only) {
     }
 }
 
-TEST_P(dialects, take_one_type_for_both_sources_and_dst) {
+TEST_P(dialects, need_one_type_for_sources_and_dst) {
     const tensor_desc cond{boolean, {2}}, a{f32, {2}}, b{f16, {2}};
     expect_names(refusal<argument_error>(
                      [&] { compile(GetParam().form, {.cond = cond, .src_0 = a, .src_1 = b}); }),
@@ -105,7 +104,7 @@ TEST_P(dialects, refuse_an_unknown_data_type) {
                  argument_error);
 }
 
-// With an empty result nothing is read or written, and addresses may be null.
+// An empty result reads and writes nothing, so addresses may be null.
 TEST_P(dialects, select_nothing_from_empty_tensors) {
     const plan empty =
         compile(GetParam().form,
@@ -114,7 +113,7 @@ TEST_P(dialects, select_nothing_from_empty_tensors) {
     EXPECT_NO_THROW(empty.execute({.cond = nullptr, .src_0 = nullptr, .src_1 = nullptr}, nullptr));
 }
 
-TEST_P(dialects, take_scalars) {
+TEST_P(dialects, accept_scalars) {
     const plan select =
         compile(GetParam().form, {.cond = {boolean, {}}, .src_0 = {f32, {}}, .src_1 = {f32, {}}});
     EXPECT_EQ(select.dst().extents, (dims{}));
@@ -164,12 +163,13 @@ TEST(openvino_select_1, gives_the_result_of_its_specification) {
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
 }
 
-// oneDNN and OpenVINO agree on these; the first two are oneDNN's examples.
+// These dialects broadcast in the same way.
 constexpr dialect two_step_dialects[] = {dialect::onednn_select, dialect::openvino_select_1};
 
 TEST(two_step_select, broadcasts_in_two_steps) {
     const dims four{2, 3, 4, 5};
     for (const dialect form : two_step_dialects) {
+        // The first two shapes are oneDNN's examples.
         EXPECT_EQ(infer(form, {4, 5}, four, {}), four);
         EXPECT_EQ(infer(form, {3, 1, 5}, four, four), four);
         EXPECT_EQ(infer(form, {3}, {2, 1}, {3}), (dims{2, 3}));
@@ -205,7 +205,7 @@ TEST(two_step_select, none_needs_equal_shapes) {
     }
 }
 
-// ONNX's node tests where_example and where_long_example.
+// The numbers are from ONNX's node tests where_example and where_long_example.
 TEST(onnx_where, gives_the_results_of_its_examples) {
     for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16}) {
         const std::vector<unsigned char> condition{1, 0, 1, 1};
@@ -222,7 +222,7 @@ TEST(onnx_where, gives_the_results_of_its_examples) {
     }
 }
 
-// The shapes of ONNX's page on broadcasting, each operand in each position.
+// Uses the shapes of ONNX's page on broadcasting, with each operand in each position.
 TEST(onnx_where, broadcasts_all_three) {
     const dims four{2, 3, 4, 5};
     const std::pair<dims, dims> examples[] = {{four, {}},
@@ -250,16 +250,16 @@ TEST(onnx_where, lets_the_condition_expand_the_result) {
 TEST(onnx_where, has_no_attribute) {
     expect_names(refusal<argument_error>(
                      [] { infer(dialect::onnx_where_16, {2}, {2}, {2}, auto_broadcast::none); }),
-                 {"onnx::Where-16 has no attribute auto_broadcast: given is none, expected numpy"});
+                 {"auto_broadcast is none, expected numpy: onnx::Where-16 has no such attribute"});
 }
 
-TEST(auto_broadcast, expands_by_default) {
+TEST(auto_broadcast, is_numpy_by_default) {
     EXPECT_EQ(auto_broadcast(), auto_broadcast::numpy);
     for (const auto& each : definitions)
         EXPECT_EQ(infer(each.form, {}, {3}, {}, auto_broadcast()), (dims{3})) << each.name;
 }
 
-TEST(auto_broadcast, that_is_unknown_is_refused) {
+TEST(auto_broadcast, refuses_unknown_values) {
     for (const dialect form : {dialect::onednn_select, dialect::onnx_where_16})
         expect_names(refusal<argument_error>(
                          [&] { infer(form, {2}, {2}, {2}, static_cast<auto_broadcast>(7)); }),

@@ -1,6 +1,6 @@
-// Null addresses, negative extents, and huge extents next to zeros, for every function of the
-// public headers. Each call throws the documented error or returns at once: a loop over 2^50
-// elements that do not exist would never end.
+// Tests null addresses, negative extents, and huge extents next to zeros for Select, attention and
+// mask rules. Each call must throw the documented error or return at once. A loop over 2^50 missing
+// elements would never end.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
@@ -24,18 +24,18 @@ constexpr std::int64_t huge = std::int64_t{1} << 50;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
-// Every index is the first element.
+// A tensor with strides of 0: every index is the first element.
 tensor_desc repeated(data_type type, const dims& extents) {
     return {type, extents, dims::filled(extents.rank(), 0)};
 }
 
-// Calls visit(extents) for each choice of 0, 2 and 2^50.
+// Calls visit(extents) for each combination of 0, 2 and 2^50.
 template <std::size_t Count, class Visit>
 void for_each_choice(Visit visit) {
     constexpr std::array<std::int64_t, 3> extents{0, 2, huge};
     std::array<std::int64_t, Count> chosen{};
-    const auto all = static_cast<int>(std::pow(3, Count));
-    for (int number = 0; number < all; ++number) {
+    const auto combinations = static_cast<int>(std::pow(3, Count));
+    for (int number = 0; number < combinations; ++number) {
         int rest = number;
         for (auto& extent : chosen) {
             extent = extents[static_cast<std::size_t>(rest % 3)];
@@ -85,19 +85,19 @@ attention_desc repeated_attention(const attention_extents& extents) {
     return desc;
 }
 
-// One description per way to mask.
-std::vector<attention_desc> masked_ways(const attention_desc& plain,
+// Variants of `plain`: unchanged, with cond, with bias, in the order of operators, with sinks.
+std::vector<attention_desc> variants_of(const attention_desc& plain,
                                         const attention_extents& extents) {
-    std::vector<attention_desc> ways(5, plain);
+    std::vector<attention_desc> variants(5, plain);
     const dims scores{extents.batch, extents.heads, extents.rows, extents.keys};
-    ways[1].cond = repeated(data_type::boolean, scores);
-    ways[2].bias = repeated(data_type::f32, scores);
-    ways[3].order = attention_order::operators;
-    ways[4].sinks = repeated(data_type::f32, {extents.batch, extents.heads});
-    return ways;
+    variants[1].cond = repeated(data_type::boolean, scores);
+    variants[2].bias = repeated(data_type::f32, scores);
+    variants[3].order = attention_order::operators;
+    variants[4].sinks = repeated(data_type::f32, {extents.batch, extents.heads});
+    return variants;
 }
 
-// Every input at the same address.
+// All inputs have the same address.
 attention_operands inputs_at(const float* numbers) {
     return {.query = numbers,
             .key = numbers,
@@ -114,7 +114,7 @@ TEST(edge_arguments, an_attention_without_results_returns_at_once) {
     for_each_choice<6>([&](const auto& e) {
         const attention_extents extents{e[0], e[1], e[2], e[3], e[4], e[5]};
         if (!has_zero({extents.batch, extents.heads, extents.rows, extents.columns})) return;
-        for (const attention_desc& desc : masked_ways(repeated_attention(extents), extents)) {
+        for (const attention_desc& desc : variants_of(repeated_attention(extents), extents)) {
             try {
                 const attention_plan empty = compile(desc);
                 EXPECT_EQ(infer_dst(desc), empty.dst());
@@ -160,8 +160,8 @@ TEST(edge_arguments, an_attention_names_a_negative_extent_of_each_operand) {
         }
 }
 
-// execute names them all, count_tiles those of inputs; nothing is written.
-TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
+// execute names every null address. count_tiles names only null inputs. Neither writes anything.
+TEST(edge_arguments, an_attention_names_each_null_address) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 1, 4}};
     desc.cond = {data_type::boolean, {2, 1, 1}};
@@ -171,9 +171,9 @@ TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
     const attention_plan plan = compile(desc);
     const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     float dst[8] = {5}, statistics[2] = {6};
-    attention_operands all = inputs_at(ones);
-    all.dst = dst;
-    all.statistics = statistics;
+    attention_operands complete = inputs_at(ones);
+    complete.dst = dst;
+    complete.statistics = statistics;
     const auto expect_named = [&](const attention_operands& operands, const char* name,
                                   bool is_input) {
         const std::string text = std::string("the address of ") + name + " is null";
@@ -191,14 +191,14 @@ TEST(edge_arguments, an_attention_names_each_address_that_is_null) {
         {&attention_operands::value, "value"}, {&attention_operands::cond, "cond"},
         {&attention_operands::bias, "bias"},   {&attention_operands::sinks, "sinks"}};
     for (const auto& [operand, name] : inputs) {
-        attention_operands operands = all;
+        attention_operands operands = complete;
         operands.*operand = nullptr;
         expect_named(operands, name, true);
     }
     const std::pair<void * attention_operands::*, const char*> outputs[] = {
         {&attention_operands::dst, "dst"}, {&attention_operands::statistics, "statistics"}};
     for (const auto& [operand, name] : outputs) {
-        attention_operands operands = all;
+        attention_operands operands = complete;
         operands.*operand = nullptr;
         expect_named(operands, name, false);
     }
@@ -262,7 +262,7 @@ TEST(edge_arguments, a_written_mask_names_wrong_arguments) {
     EXPECT_EQ(std::ranges::count(bytes, std::byte{9}), 64);
 }
 
-TEST(edge_arguments, numbers_that_are_no_type_have_no_name_and_no_width) {
+TEST(edge_arguments, an_unknown_data_type_is_undef_and_has_no_width) {
     const auto none = static_cast<data_type>(200);
     EXPECT_EQ(to_string(none), "undef");
     EXPECT_EQ(width_bytes(none), 0U);

@@ -1,6 +1,6 @@
-// Extents and strides at the limits of 64 bits through the public API. A description is refused, or
-// its plan has correct sizes and runs in exactly the memory described. AddressSanitizer and
-// UndefinedBehaviorSanitizer report errors that a comparison would miss.
+// Passes extents and strides at the limits of 64 bits to the public API. The library must refuse a
+// description, or its plan must have correct sizes and run in exactly the described memory.
+// Sanitizers report errors that a comparison would miss.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/huge_sizes.hpp"
@@ -25,7 +25,7 @@ reach reach_of(const tensor_desc& desc) {
     return {desc.extents, desc.strides_bytes, width_bytes(desc.type)};
 }
 
-// A shape that broadcasts to `to`, with random strides.
+// An operand that broadcasts to `to`, with random strides or without strides.
 tensor_desc operand_of(chance& random, data_type type, const dims& to) {
     tensor_desc operand{type, {}, {}};
     const int missing = to.empty() ? 0 : random.below(3) == 0 ? random.below(to.rank()) : 0;
@@ -45,7 +45,7 @@ dims random_shape(chance& random, int rank) {
     return shape;
 }
 
-// The operand with the strides that compile fills in; nullopt if compile must refuse it.
+// Returns the operand with the strides that compile fills in; nullopt if compile must refuse it.
 std::optional<tensor_desc> completed(tensor_desc operand) {
     for (const std::int64_t extent : operand.extents)
         if (extent < 0) return std::nullopt;
@@ -112,7 +112,7 @@ void try_select(chance& random, dialect form, counts& seen) {
 
 class huge_select : public testing::TestWithParam<dialect> {};
 
-TEST_P(huge_select, is_refused_or_true) {
+TEST_P(huge_select, is_refused_or_has_correct_sizes) {
     chance random(1);
     counts seen;
     for (int i = 0; i < 20'000 && !HasFailure(); ++i) try_select(random, GetParam(), seen);
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(each, huge_select,
                          testing::Values(dialect::onednn_select, dialect::openvino_select_1,
                                          dialect::onnx_where_9, dialect::onnx_where_16));
 
-// Heads, rows, keys, depth and columns, with strides for each operand.
+// A random attention with random strides.
 attention_desc random_attention(chance& random) {
     const dims outer = random_shape(random, random.below(3));
     const std::int64_t rows = random.extent(), keys = random.extent(), depth = random.extent(),
@@ -156,7 +156,7 @@ attention_desc random_attention(chance& random) {
     return desc;
 }
 
-// An upper bound on the products.
+// An upper bound on the number of products.
 wide products_of(const attention_desc& desc, const dims& dst) {
     const auto from_end = [](const dims& extents, int back) {
         return static_cast<wide>(extents[extents.rank() - back]);
@@ -188,7 +188,7 @@ void execute_attention(chance& random, const attention_plan& plan, const attenti
                                    addresses[4], addresses[5], addresses[6]};
     const bool writes = elements_of(plan.dst().extents) != 0 ||
                         (addresses[6] != nullptr && elements_of(desc.statistics.extents) != 0);
-    if (writes && plan.scratch_bytes(1) >= power(47)) // beyond the addresses of a process
+    if (writes && plan.scratch_bytes(1) >= power(47)) // more than a process can address
         EXPECT_THROW(plan.execute(where, loop), std::bad_alloc) << to_string(plan);
     else if (!writes || bytes < power(26))
         plan.execute(where, loop);
@@ -206,7 +206,7 @@ void try_attention(chance& random, counts& seen) {
             expect_addressable(*operand, to_string(plan));
         expect_addressable(plan.dst(), to_string(plan));
         EXPECT_FALSE(explain(plan).empty());
-        // A worker has at least a row of query and one of dst.
+        // A worker has scratch for at least one row of query and one row of dst.
         const dims& dst = plan.dst().extents;
         const wide row_bytes =
             4 * (static_cast<wide>(desc.query.extents[desc.query.extents.rank() - 1]) +
@@ -220,7 +220,7 @@ void try_attention(chance& random, counts& seen) {
     }
 }
 
-TEST(huge_attention, is_refused_or_true) {
+TEST(huge_attention, is_refused_or_has_correct_sizes) {
     chance random(2);
     counts seen;
     for (int i = 0; i < 60'000 && !HasFailure(); ++i) try_attention(random, seen);
@@ -237,16 +237,16 @@ attention_desc of_depth(std::int64_t depth) {
     return desc;
 }
 
-// The tile of queries has 64 rows: from 2^56 on, its bytes overflowed.
+// A query tile has 64 rows, so its bytes may overflow 64 bits.
 TEST(huge_attention, names_the_depth_that_is_too_large) {
     for (int exponent = 49; exponent < 63; ++exponent)
         EXPECT_TRUE(has(refusal<shape_error>([&] { compile(of_depth(power(exponent))); }),
                         {std::to_string(power(exponent))}));
 }
 
-TEST(huge_attention, of_many_workers_needs_more_than_64_bits_hold) {
+TEST(huge_attention, saturates_the_scratch_of_many_workers) {
     attention_desc desc = of_depth(power(26));
-    // Rows of several heads.
+    // Heads share the keys, so a tile has rows of several heads.
     desc.query = {data_type::f32, {power(31), 2, power(26)}, {4, 0, 0}};
     EXPECT_EQ(compile(desc).scratch_bytes(std::numeric_limits<int>::max()),
               std::numeric_limits<std::int64_t>::max());

@@ -1,4 +1,5 @@
-// Strings through the public API. They are objects, and copying one may fail half way.
+// Tests strings through the public API. Strings are objects, and copying a string may throw in the
+// middle of a Select.
 #include "maskwise/maskwise.hpp"
 
 #include "support/allocations.hpp"
@@ -16,7 +17,7 @@ using enum data_type;
 using strings = std::vector<std::string>;
 constexpr std::int64_t width = sizeof(std::string);
 
-// Short strings are stored in the object, long ones on the heap.
+// Every third string is long, so it is stored on the heap.
 strings make_strings(const std::string& name, std::size_t count) {
     strings result;
     for (std::size_t i = 0; i < count; ++i)
@@ -55,11 +56,12 @@ TEST(strings, are_selected_by_many_threads) {
             ASSERT_EQ(dst[r * columns + c], cond[r * columns + c] != 0 ? x[c * rows + r] : y[c]);
 }
 
-TEST(strings, that_cannot_be_copied_leave_old_or_new_ones) {
+TEST(strings, are_old_or_new_after_a_failed_copy) {
     constexpr std::size_t count = 20000, planted = 123456;
-    const tensor_desc all{string, {count}};
-    const plan select = compile(dialect::onnx_where_16,
-                                {.cond = {boolean, {count}}, .src_0 = all, .src_1 = {string, {}}});
+    const tensor_desc long_desc{string, {count}};
+    const plan select =
+        compile(dialect::onnx_where_16,
+                {.cond = {boolean, {count}}, .src_0 = long_desc, .src_1 = {string, {}}});
     const std::vector<unsigned char> cond(count, 1);
     strings x = make_strings("x", count);
     x[count / 2] = std::string(planted, '!');
@@ -75,7 +77,7 @@ TEST(strings, that_cannot_be_copied_leave_old_or_new_ones) {
     EXPECT_EQ(dst, x);
 }
 
-TEST(strings, are_refused_off_their_alignment) {
+TEST(strings, must_be_aligned) {
     const auto compile_by = [](std::int64_t stride) {
         compile(dialect::onnx_where_16,
                 {.cond = {boolean, {2}}, .src_0 = {string, {2}, {stride}}, .src_1 = {string, {}}});
@@ -86,7 +88,7 @@ TEST(strings, are_refused_off_their_alignment) {
         EXPECT_THROW(compile_by(odd), argument_error) << odd;
 }
 
-TEST(strings, are_of_one_type) {
+TEST(strings, are_refused_with_other_types_and_by_openvino) {
     EXPECT_THROW(compile(dialect::onnx_where_16,
                          {.cond = {boolean, {2}}, .src_0 = {string, {2}}, .src_1 = {u8, {2}}}),
                  argument_error);

@@ -25,7 +25,7 @@ extent_list extents_of(const attention_case& problem, const attention_tensor& te
     return extents;
 }
 
-// The function whose gradients are computed.
+// The loss whose gradients are computed: dst weighted by its gradient. Ignores NaN.
 double loss(const gradients_case& problem) {
     const std::vector<double> dst = expected(problem.attention).dst;
     double sum = 0;
@@ -34,7 +34,7 @@ double loss(const gradients_case& problem) {
     return sum;
 }
 
-// The derivative of the loss along a direction of one operand.
+// The derivative of the loss along a direction of one operand, by central differences.
 double difference(gradients_case& problem, const checked_operand& which,
                   const std::vector<double>& direction) {
     constexpr double step = 1e-5;
@@ -84,7 +84,7 @@ double largest_norm(const attention_tensor& tensor) {
     return most;
 }
 
-// The rounding errors of products, weights, and dst, from which deltas are computed.
+// The relative rounding errors of products, weights and dst. Gradients are computed from dst, too.
 double relative_error(const gradients_case& problem) {
     double error = 2 * largest(expected(problem.attention).statistics_error);
     const auto add = [&](data_type type) {
@@ -95,7 +95,7 @@ double relative_error(const gradients_case& problem) {
     return error;
 }
 
-// The allowed error of a gradient, without the rounding of its elements.
+// The allowed error of a gradient before its elements are rounded.
 double allowed(const gradients_case& problem, const checked_operand& which) {
     const attention_case& attention = problem.attention;
     const double dst = largest_norm(problem.dst);
@@ -119,7 +119,7 @@ double rounding_of(data_type type) {
     return type == data_type::bf16 ? 0x1p-8 : type == data_type::f16 ? 0x1p-11 : 0x1p-23;
 }
 
-// Empty if the gradient along the direction is right.
+// Returns "" if the gradient along the direction is right.
 std::string check_derivative(gradients_case& problem, const checked_operand& which,
                              const std::vector<double>& gradient,
                              const std::vector<double>& direction) {
@@ -139,7 +139,7 @@ std::string check_derivative(gradients_case& problem, const checked_operand& whi
            std::to_string(wanted) + ", allowed " + std::to_string(error);
 }
 
-// Checks single elements, and one direction through all of them.
+// Checks three single elements, then one direction that changes every element.
 std::string check_gradient(generator& random, gradients_case& problem,
                            const checked_operand& which) {
     if (!(problem.*which.gradient).exists()) return {};
@@ -158,7 +158,8 @@ std::string check_gradient(generator& random, gradients_case& problem,
     return check_derivative(problem, which, gradient, direction);
 }
 
-// Scores that f32 absorbs have no derivative; rows of NaN have none either.
+// Whether central differences can check the gradients. Scores that f32 absorbs and rows of NaN have
+// no derivatives.
 bool has_derivatives(const attention_case& problem) {
     const float fill = problem.desc.fill;
     const bool has_nan = std::ranges::any_of(problem.query.values, [](double x) { return x != x; });
@@ -177,28 +178,31 @@ bool has_derivatives(const attention_case& problem) {
 gradients_case with_gradients(generator& random, attention_case problem) {
     gradients_case result{std::move(problem), {}, {}, {}, {}, {}, {}};
     attention_case& attention = result.attention;
-    const auto how = [&] { return one_in(random, 3) ? layout::any : layout::dense; };
+    const auto random_layout = [&] { return one_in(random, 3) ? layout::any : layout::dense; };
     const data_type type = attention.query.type;
     if (!attention.statistics.exists()) {
         extent_list rows = attention.dst.elements.extents;
         rows.pop_back();
-        lay_out(random, attention.statistics, data_type::f32, rows, how());
+        lay_out(random, attention.statistics, data_type::f32, rows, random_layout());
     }
-    lay_out(random, result.dst, attention.dst.type, attention.dst.elements.extents, how());
+    lay_out(random, result.dst, attention.dst.type, attention.dst.elements.extents,
+            random_layout());
     result.dst.fill(random_numbers(random, count_of(result.dst.elements.extents)));
-    const auto put = [&](attention_tensor& gradient, const attention_tensor& operand,
-                         bool has_own_heads) {
+    const auto lay_out_gradient = [&](attention_tensor& gradient, const attention_tensor& operand,
+                                      bool has_own_heads) {
         lay_out(random, gradient, one_in(random, 2) ? data_type::f32 : type,
-                extents_of(attention, operand, has_own_heads), how());
+                extents_of(attention, operand, has_own_heads), random_layout());
     };
     const bool grouped = attention.desc.grouped_queries;
-    put(result.query, attention.query, false);
-    put(result.key, attention.key, grouped);
-    put(result.value, attention.value, grouped);
+    lay_out_gradient(result.query, attention.query, false);
+    lay_out_gradient(result.key, attention.key, grouped);
+    lay_out_gradient(result.value, attention.value, grouped);
     if (attention.bias.exists())
-        lay_out(random, result.bias, data_type::f32, attention.bias.elements.extents, how());
+        lay_out(random, result.bias, data_type::f32, attention.bias.elements.extents,
+                random_layout());
     if (attention.sinks.exists())
-        lay_out(random, result.sinks, data_type::f32, attention.sinks.elements.extents, how());
+        lay_out(random, result.sinks, data_type::f32, attention.sinks.elements.extents,
+                random_layout());
     attention.describe();
     return result;
 }

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// A case with the gradient of dst and the gradients computed from it.
+// An attention case, the gradient of dst, and the gradients that are computed from this gradient.
 struct gradients_case {
     attention_case attention;
     attention_tensor dst, query, key, value, bias, sinks; // gradients
@@ -20,7 +20,7 @@ struct gradients_case {
     }
 };
 
-// An operand, and its gradient, summed to the operand's shape.
+// An operand and its gradient. Checks sum the gradient to the operand's shape.
 struct checked_operand {
     const char* name;
     attention_tensor attention_case::*operand;
@@ -34,22 +34,23 @@ inline constexpr checked_operand gradient_operands[] = {
     {"sinks", &attention_case::sinks, &gradients_case::sinks},
 };
 
-// Adds the statistics that gradients need, and memory for randomly chosen gradients.
+// Adds statistics and random gradients of dst. Adds memory for the other gradients, with random
+// types and layouts.
 gradients_case with_gradients(generator& random, attention_case problem);
-// A random case among all that have derivatives.
+// A random case whose gradients central differences can check.
 gradients_case make_gradients_case(generator& random);
 
-// A loop on the calling thread that claims this many threads.
+// A loop on the calling thread that reports `threads` threads.
 parallel_loop calling_thread_of(int threads);
-// Runs attention and its gradients with these kernels.
+// Runs attention and its gradients with the target's kernels.
 void run(const gradients_case& problem, const kernel_table& target, int threads = 1);
 
-// Runs both on a few threads. Returns "", or the memory outside the results' elements that was
-// written.
+// Runs attention and its gradients on 1 to 3 threads. Returns "" or a fault: an input was written,
+// or bytes around a gradient were written.
 std::string run_checked(generator& random, const gradients_case& problem,
                         const kernel_table& target);
-// The same, and compares the gradients with central differences of attention's definition in double
-// precision. Returns "" if all is right.
+// Like run_checked, and compares the gradients with central differences of attention's definition
+// in double precision. Returns "" or the fault.
 std::string check_gradients(generator& random, gradients_case& problem, const kernel_table& target);
 
 } // namespace maskwise::test

@@ -1,4 +1,4 @@
-// The checker of attention notices wrong results.
+// The checker of attention results must report wrong results.
 
 #include "support/attention_case.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 
 using test::attention_case;
 
-// A case whose dst holds the expected values, in memory with gaps between rows.
-attention_case right_case() {
+// A case whose dst has gaps between rows.
+attention_case gapped_case() {
     attention_case problem = test::plain_case({2, 5, 4}, {2, 6, 4}, {2, 6, 3}, 1);
     test::generator random(2);
     problem.dst.elements.strides_bytes = {80, 16, 4};
@@ -20,8 +20,8 @@ attention_case right_case() {
     return problem;
 }
 
-TEST(attention_case, is_right_where_nothing_is_wrong) {
-    attention_case problem = right_case();
+TEST(attention_case, accepts_expected_results) {
+    attention_case problem = gapped_case();
     const test::output_memory before = test::copy_outputs(problem);
     const test::wanted_attention wanted = test::expected(problem);
     problem.dst.fill(wanted.dst);
@@ -30,7 +30,7 @@ TEST(attention_case, is_right_where_nothing_is_wrong) {
 }
 
 TEST(attention_case, describes_the_fault) {
-    attention_case problem = right_case();
+    attention_case problem = gapped_case();
     const test::output_memory before = test::copy_outputs(problem);
     const test::wanted_attention wanted = test::expected(problem);
     problem.statistics.fill(wanted.statistics);
@@ -41,7 +41,7 @@ TEST(attention_case, describes_the_fault) {
         EXPECT_EQ(test::compare(problem, wanted, before).rfind("dst element 7 is ", 0), 0);
     }
     problem.dst.fill(wanted.dst);
-    problem.dst.elements.data[12] ^= std::byte{1}; // after the first row
+    problem.dst.elements.data[12] ^= std::byte{1}; // in the gap after the first row
     EXPECT_EQ(test::compare(problem, wanted, before), " bytes around dst were written");
 }
 

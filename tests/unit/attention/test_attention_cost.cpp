@@ -1,5 +1,5 @@
-// An attention computes exactly the tiles with an unmasked score: for every form of mask, and for
-// every division of the work by rows, threads and splits. The plan counts tiles; no clock is used.
+// Attention computes exactly the tiles with an unmasked score, for every form of mask and every
+// number of threads. The plan counts computed tiles.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -20,38 +20,41 @@ using test::attention_case;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-struct kept_places {
+struct unmasked_places {
     std::int64_t rows, keys;
-    std::vector<double> keep; // 1 or 0, row-major
+    std::vector<double> unmasked; // 1 or 0, row-major
 };
 
-// Each row keeps a run of keys; runs of neighbouring rows overlap or are far apart.
-kept_places random_places(test::generator& random, std::int64_t rows, std::int64_t keys) {
-    kept_places result{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+// Each row has one run of unmasked keys. Runs of adjacent rows usually begin at the same key.
+unmasked_places random_places(test::generator& random, std::int64_t rows, std::int64_t keys) {
+    unmasked_places result{rows, keys,
+                           std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
     std::int64_t first = test::draw(random, 0, keys - 1);
     for (std::int64_t r = 0; r < rows; ++r) {
         if (test::one_in(random, 10)) first = test::draw(random, 0, keys - 1);
         const std::int64_t count = std::min(keys - first, test::draw(random, 1, 90));
-        std::fill_n(result.keep.begin() + r * keys + first, count, 1);
+        std::fill_n(result.unmasked.begin() + r * keys + first, count, 1);
     }
     return result;
 }
 
-kept_places below_boundary(std::int64_t rows, std::int64_t keys) {
-    kept_places result{rows, keys, std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
+unmasked_places below_boundary(std::int64_t rows, std::int64_t keys) {
+    unmasked_places result{rows, keys,
+                           std::vector<double>(static_cast<std::size_t>(rows * keys), 0)};
     for (std::int64_t r = 0; r < rows; ++r)
-        std::fill_n(result.keep.begin() + r * keys, std::min(keys, r + 1), 1);
+        std::fill_n(result.unmasked.begin() + r * keys, std::min(keys, r + 1), 1);
     return result;
 }
 
-std::int64_t tiles_with_a_kept_place(const kept_places& places, const tile_plan& plan) {
+std::int64_t tiles_with_an_unmasked_place(const unmasked_places& places, const tile_plan& plan) {
     std::int64_t tiles = 0;
     for (std::int64_t r = 0; r < places.rows; r += plan.tile_rows)
         for (std::int64_t k = 0; k < places.keys; k += plan.tile_keys) {
             bool any = false;
             for (std::int64_t i = r; i < std::min(places.rows, r + plan.tile_rows); ++i)
                 for (std::int64_t j = k; j < std::min(places.keys, k + plan.tile_keys); ++j)
-                    any = any || places.keep[static_cast<std::size_t>(i * places.keys + j)] != 0;
+                    any =
+                        any || places.unmasked[static_cast<std::size_t>(i * places.keys + j)] != 0;
             tiles += any ? 1 : 0;
         }
     return tiles * plan.heads;
@@ -66,28 +69,28 @@ enum class mask_form {
     f16_lowest,
     filled_cond,
     infinite_beside_cond,
-    low, // low according to the norms of queries and keys
+    low, // so low that a bound from the norms of queries and keys skips the tile
     boundary
 };
 
-attention_case masked_case(const kept_places& places, mask_form form) {
+attention_case masked_case(const unmasked_places& places, mask_form form) {
     const std::int64_t heads = 2;
     attention_case problem = test::plain_case({heads, places.rows, 8}, {heads, places.keys, 8},
                                               {heads, places.keys, 5}, 3);
     const test::extent_list shape{places.rows, places.keys};
     const auto set_bias = [&](data_type type, double masked) {
         std::vector<double> bias;
-        for (const double keep : places.keep) bias.push_back(keep != 0 ? 0 : masked);
+        for (const double unmasked : places.unmasked) bias.push_back(unmasked != 0 ? 0 : masked);
         test::set_bias(problem, type, shape, bias);
     };
     std::vector<double> drop;
-    for (const double keep : places.keep) drop.push_back(1 - keep);
+    for (const double unmasked : places.unmasked) drop.push_back(1 - unmasked);
     switch (form) {
     case mask_form::filled_cond:
         problem.desc.fill = -1e9F;
         [[fallthrough]];
     case mask_form::cond:
-        test::set_cond(problem, shape, places.keep);
+        test::set_cond(problem, shape, places.unmasked);
         break;
     case mask_form::masking_cond:
         test::set_cond(problem, shape, drop);
@@ -98,7 +101,7 @@ attention_case masked_case(const kept_places& places, mask_form form) {
         break;
     case mask_form::infinite_beside_cond:
         set_bias(data_type::f32, -infinity);
-        test::set_cond(problem, shape, std::vector<double>(places.keep.size(), 1));
+        test::set_cond(problem, shape, std::vector<double>(places.unmasked.size(), 1));
         problem.desc.fill = -3;
         break;
     case mask_form::lowest:
@@ -125,12 +128,12 @@ constexpr mask_form forms_of_places[] = {mask_form::cond,        mask_form::mask
                                          mask_form::large,       mask_form::f16_lowest,
                                          mask_form::filled_cond, mask_form::infinite_beside_cond};
 
-void expect_work(const kept_places& places, mask_form form, attention_order order,
+void expect_work(const unmasked_places& places, mask_form form, attention_order order,
                  const kernel_table* target) {
     attention_case problem = masked_case(places, form);
     problem.desc.order = order;
     const auto plan = make_tile_plan(problem.desc, *target);
-    const std::int64_t expected = tiles_with_a_kept_place(places, *plan);
+    const std::int64_t expected = tiles_with_an_unmasked_place(places, *plan);
     for (const int threads : {1, 2, 16, 64}) {
         const parallel_loop loop{threads, [](std::int64_t count, const auto& body) {
                                      for (std::int64_t i = 0; i < count; ++i) body(i);
@@ -149,7 +152,7 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
         for (const auto order : {attention_order::tiles, attention_order::operators})
             for (const std::int64_t rows : {1, 3, 16, 20, 64, 77, 130})
                 for (const std::int64_t keys : {50, 64, 700, 2100}) {
-                    const kept_places places = random_places(random, rows, keys);
+                    const unmasked_places places = random_places(random, rows, keys);
                     for (const mask_form form : forms_of_places)
                         expect_work(places, form, order, target);
                     if (order == attention_order::tiles && rows > 64)
@@ -158,8 +161,8 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                 }
 }
 
-// Heads of one query each that share keys, by broadcast or grouped, read the keys once.
-TEST(attention_cost, of_heads_that_share_keys) {
+// Heads with one query each read the keys once if they share the keys by broadcast or by grouping.
+TEST(attention_cost, counts_shared_keys_once) {
     for (const std::int64_t key_heads : {1, 2}) {
         attention_case problem =
             test::plain_case({3, 8, 1, 8}, {3, key_heads, 640, 8}, {3, key_heads, 640, 5}, 3);
@@ -170,8 +173,9 @@ TEST(attention_cost, of_heads_that_share_keys) {
     }
 }
 
-// Heads of few queries that share keys read the keys once, with one mask per head or a common one.
-TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
+// Heads with a few queries each read the keys once if they share the keys. Each head has a mask, or
+// all heads share one mask.
+TEST(attention_cost, counts_shared_keys_with_masks_once) {
     test::generator random(test::base_seed());
     for (const kernel_table* target : attention_targets())
         for (const std::int64_t mask_heads : {1, 8})
@@ -179,19 +183,20 @@ TEST(attention_cost, of_heads_that_share_keys_and_a_mask) {
                 attention_case problem =
                     test::plain_case({3, 8, 4, 8}, {3, 2, 640, 8}, {3, 2, 640, 5}, 3);
                 problem.desc.grouped_queries = true;
-                const kept_places places = random_places(random, mask_heads * 4, 640);
+                const unmasked_places places = random_places(random, mask_heads * 4, 640);
                 const test::extent_list shape{mask_heads, 4, 640};
                 if (is_bias)
-                    test::set_bias(problem, data_type::f32, shape, places.keep);
+                    test::set_bias(problem, data_type::f32, shape, places.unmasked);
                 else
-                    test::set_cond(problem, shape, std::vector<double>(places.keep.size(), 1));
+                    test::set_cond(problem, shape, std::vector<double>(places.unmasked.size(), 1));
                 const auto plan = make_tile_plan(problem.desc, *target);
                 run_attention(*plan, problem.operands(), nullptr);
                 EXPECT_EQ(plan->computed_tiles, 3 * 2 * plan->key_tiles()) << to_string(*plan);
             }
 }
 
-// ALiBi keeps a band of keys; the smaller the slope, the wider the band.
+// With ALiBi, only a band of keys around the diagonal has weight. The smaller the slope, the wider
+// the band.
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
     std::int64_t before = 0;
@@ -231,9 +236,10 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     EXPECT_EQ(before, 100);
 }
 
-// If a finite number masks every key of a row, the row needs all keys; with infinity it needs none.
-TEST(attention_cost, of_rows_that_are_masked_as_a_whole) {
-    kept_places places{70, 640, std::vector<double>(70 * 640, 0)};
+// A fully masked row needs all keys if a finite number masks the keys, and no key if -infinity
+// masks the keys.
+TEST(attention_cost, includes_all_keys_or_none_for_fully_masked_rows) {
+    unmasked_places places{70, 640, std::vector<double>(70 * 640, 0)};
     for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {
         const attention_case problem = masked_case(places, form);
         const auto plan = make_tile_plan(problem.desc, active_isa());

@@ -1,4 +1,4 @@
-// Gradients against central differences of attention's definition in double precision.
+// Compares gradients with central differences of attention's definition in double precision.
 
 #include "exec/parts.hpp"
 #include "unit/attention/attention_targets.hpp"
@@ -27,7 +27,7 @@ TEST(attention_gradients, are_derivatives_of_random_attentions) {
     }
 }
 
-// Several row tiles and key tiles, each in several slices.
+// A case with several row tiles, key tiles and slices.
 attention_case large_case(data_type type, unsigned seed) {
     attention_case problem = test::plain_case({2, 150, 34}, {2, 170, 34}, {2, 170, 18}, seed);
     test::generator random(seed);
@@ -59,8 +59,8 @@ TEST(attention_gradients, are_derivatives_over_several_tiles) {
         }
 }
 
-// Statistics of these rows are rounded to multiples of 64.
-TEST(attention_gradients, of_rows_that_a_finite_number_masks_are_those_of_equal_weights) {
+// f32 rounds the statistics of the masked rows to multiples of 64.
+TEST(attention_gradients, of_rows_masked_by_a_finite_number_have_weights_that_sum_to_1) {
     for (const kernel_table* target : attention_targets()) {
         test::generator random(4);
         attention_case attention = large_case(data_type::f32, 6);
@@ -71,7 +71,7 @@ TEST(attention_gradients, of_rows_that_a_finite_number_masks_are_those_of_equal_
         gradients_case problem = with_gradients(random, std::move(attention));
         run(problem, *target);
         const std::vector<double> gradient = problem.value.read();
-        // A row of equal weights passes 1 / keys of dst's gradient to each value.
+        // The weights of each row sum to 1, so the gradients of values sum to the gradients of dst.
         std::vector<double> sums(18), wanted(18);
         for (std::size_t i = 0; i < problem.dst.values.size(); ++i)
             wanted[i % 18] += problem.dst.values[i];
@@ -105,8 +105,8 @@ TEST(attention_gradients, do_not_depend_on_the_number_of_threads) {
     }
 }
 
-// Tiles that the attention skips are skipped, too.
-TEST(attention_gradients, multiply_only_tiles_that_the_mask_keeps) {
+// Gradients skip the tiles that attention skips.
+TEST(attention_gradients, multiply_only_unmasked_tiles) {
     test::generator random(9);
     gradients_case problem = with_gradients(random, large_case(data_type::f32, 10));
     const auto plan = make_gradients_plan(problem.desc(), *attention_targets().front());
@@ -116,14 +116,13 @@ TEST(attention_gradients, multiply_only_tiles_that_the_mask_keeps) {
         run_gradients(*plan, problem.operands(), &alone);
         return plan->attention->computed_tiles - before;
     };
-    const std::int64_t all = tiles();
-    EXPECT_EQ(all, 2 * plan->attention->row_tiles() * plan->attention->key_tiles());
+    EXPECT_EQ(tiles(), 2 * plan->attention->row_tiles() * plan->attention->key_tiles());
     problem.attention.rules = mask_rules{};
     problem.attention.rules->lengths = {60, 0};
     EXPECT_EQ(tiles(), plan->attention->row_tiles());
 }
 
-TEST(attention_gradients, are_refused_where_they_are_not_defined) {
+TEST(attention_gradients, refuse_invalid_descriptions) {
     test::generator random(11);
     const gradients_case problem = with_gradients(random, large_case(data_type::f32, 12));
     const kernel_table& target = *attention_targets().front();

@@ -1,4 +1,4 @@
-// Attention through the public API: threads, the caller's loop, memory, errors.
+// Tests threads, the caller's loop, memory and errors of attention through the public API.
 // test_failing_attention.cpp tests missing memory.
 
 #include "maskwise/attention_gradients.hpp"
@@ -19,8 +19,9 @@ using test::extent_list;
 parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
     return {threads, [=](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 if (calls != nullptr) *calls += count;
-                std::vector<std::jthread> all;
-                for (std::int64_t i = 0; i < count; ++i) all.emplace_back([&body, i] { body(i); });
+                std::vector<std::jthread> workers;
+                for (std::int64_t i = 0; i < count; ++i)
+                    workers.emplace_back([&body, i] { body(i); });
             }};
 }
 
@@ -37,7 +38,7 @@ TEST(attention_threads, runs_on_the_callers_loop) {
     EXPECT_EQ(calls, 4);
 }
 
-// A few queries and many keys: threads share the keys.
+// With few queries and many keys, threads split the keys.
 TEST(attention_threads, share_the_keys_of_few_queries) {
     for (const std::int64_t rows : {1, 3, 40})
         for (const auto& rules : {test::boundaries[0], test::boundaries[2]}) {
@@ -46,11 +47,12 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
                 test::plain_case({2, rows, 16}, {2, 5000, 16}, {2, 5000, 16}, 2);
             problem.rules = rules;
             expect_right(problem, loop_of(5, &calls));
-            EXPECT_GT(calls, 5) << "a second round joins the parts";
+            EXPECT_GT(calls, 5) << "a second round merges the slices";
         }
 }
 
-// With a mask per sequence or head, some row tiles have much work and others little or none.
+// With a mask per sequence or head, some row tiles have much work, and other row tiles little or
+// none.
 TEST(attention_threads, share_the_keys_of_uneven_masks) {
     for (const int threads : {3, 24}) {
         attention_case problem =
@@ -58,10 +60,10 @@ TEST(attention_threads, share_the_keys_of_uneven_masks) {
         problem.rules = mask_rules{.from_end = true, .causal = true, .lengths = {2100, 0, 300}};
         expect_right(problem, loop_of(threads));
         problem = test::plain_case({3, 70, 16}, {3, 2100, 16}, {3, 2100, 16}, 10);
-        std::vector<double> keep(3 * 2100, 0);
-        std::fill_n(keep.begin(), 2100, 1);
-        std::fill_n(keep.begin() + 2 * 2100 + 700, 90, 1);
-        test::set_cond(problem, {3, 1, 2100}, keep);
+        std::vector<double> unmasked(3 * 2100, 0);
+        std::fill_n(unmasked.begin(), 2100, 1);
+        std::fill_n(unmasked.begin() + 2 * 2100 + 700, 90, 1);
+        test::set_cond(problem, {3, 1, 2100}, unmasked);
         expect_right(problem, loop_of(threads));
     }
 }
@@ -69,23 +71,24 @@ TEST(attention_threads, share_the_keys_of_uneven_masks) {
 TEST(attention_threads, shared_keys_may_all_be_masked) {
     for (const float fill : {-std::numeric_limits<float>::infinity(), -2.0F}) {
         attention_case problem = test::plain_case({1, 1, 16}, {1, 5000, 16}, {1, 5000, 16}, 3);
-        std::vector<double> keep(5000, 0);
-        std::fill_n(keep.begin() + 1000, 700, 1);
-        test::set_cond(problem, {5000}, keep);
+        std::vector<double> unmasked(5000, 0);
+        std::fill_n(unmasked.begin() + 1000, 700, 1);
+        test::set_cond(problem, {5000}, unmasked);
         problem.desc.fill = fill;
         expect_right(problem, loop_of(4));
     }
 }
 
-// Each thread has its own operands, and alternates between the library's threads and a loop.
+// Several threads execute the plan with separate operands, alternately on the library's threads and
+// on a loop.
 void expect_shareable(const extent_list& query, const extent_list& key) {
     std::vector<attention_case> cases;
     std::vector<test::output_memory> before;
     for (unsigned seed = 4; seed < 8; ++seed) {
         cases.push_back(test::plain_case(query, key, key, seed));
-        std::vector<double> keep(static_cast<std::size_t>(key[1]), 1);
-        std::fill_n(keep.begin() + 10 * seed, 100, 0);
-        test::set_cond(cases.back(), {key[1]}, keep);
+        std::vector<double> unmasked(static_cast<std::size_t>(key[1]), 1);
+        std::fill_n(unmasked.begin() + 10 * seed, 100, 0);
+        test::set_cond(cases.back(), {key[1]}, unmasked);
         before.push_back(test::copy_outputs(cases.back()));
     }
     const attention_plan plan = compile(cases[0].desc);
@@ -103,24 +106,24 @@ void expect_shareable(const extent_list& query, const extent_list& key) {
         EXPECT_EQ(test::compare(cases[i], test::expected(cases[i]), before[i]), "");
 }
 
-TEST(attention_threads, any_number_may_execute_one_plan) {
+TEST(attention_threads, many_may_execute_one_plan) {
     expect_shareable({4, 100, 32}, {4, 300, 32});
     expect_shareable({2, 1, 16}, {2, 3000, 16});
 }
 
-// Gradients of query, key and value, concatenated.
+// Returns the gradients of query, key and value, concatenated.
 std::vector<float> gradients_of(const attention_gradients_plan& plan, const attention_case& problem,
                                 const parallel_loop* loop) {
-    std::vector<float> all(3 * problem.query.values.size());
-    float* const first = all.data();
+    std::vector<float> gradients(3 * problem.query.values.size());
+    float* const first = gradients.data();
     const auto count = static_cast<std::ptrdiff_t>(problem.query.values.size());
     const attention_gradients_operands operands{problem.operands(), problem.query.elements.data,
                                                 first, first + count, first + 2 * count};
     loop == nullptr ? plan.execute(operands) : plan.execute(operands, *loop);
-    return all;
+    return gradients;
 }
 
-TEST(attention_threads, any_number_may_execute_one_plan_of_gradients) {
+TEST(attention_threads, many_may_execute_one_plan_of_gradients) {
     attention_case problem = test::plain_case({2, 200, 16}, {2, 200, 16}, {2, 200, 16}, 11);
     test::generator random(12);
     lay_out(random, problem.statistics, data_type::f32, {2, 200}, test::layout::dense);
@@ -148,7 +151,7 @@ TEST(attention_threads, passes_on_exceptions_of_the_loop) {
     expect_right(problem, loop_of(2));
 }
 
-TEST(attention_threads, holds_little_memory) {
+TEST(attention_threads, needs_little_scratch) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {1, 12, 4096, 64}};
     desc.cond = {data_type::boolean, {4096, 4096}};
@@ -213,14 +216,14 @@ TEST(attention_errors, name_the_operand_and_its_values) {
     expect_refused(desc, "query of shape {2,8,4} has strides {4}");
 }
 
-TEST(attention_errors, elements_that_are_not_there_do_not_overlap) {
+TEST(attention_errors, accept_an_empty_dst_with_zero_strides) {
     attention_desc desc = small_desc();
     desc.query.extents = {2, 0, 4};
     desc.dst = {data_type::f32, {2, 0, 4}, {0, 0, 0}};
     EXPECT_NO_THROW(compile(desc));
 }
 
-TEST(attention_errors, an_address_that_is_null_is_named) {
+TEST(attention_errors, refuse_null_addresses_and_loops_without_threads) {
     const attention_case problem = test::plain_case({2, 8, 4}, {2, 8, 4}, {2, 8, 4}, 7);
     attention_operands operands = problem.operands();
     operands.value = nullptr;
@@ -229,7 +232,7 @@ TEST(attention_errors, an_address_that_is_null_is_named) {
                  argument_error);
 }
 
-TEST(attention_errors, an_unknown_number_is_named) {
+TEST(attention_errors, name_an_unknown_order) {
     attention_desc order = small_desc();
     order.order = static_cast<attention_order>(78);
     expect_refused(order, "78");

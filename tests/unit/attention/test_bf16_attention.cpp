@@ -1,5 +1,5 @@
-// bf16 attention, which uses products of pairs if the instruction set has them. Sizes are near
-// those of tiles and vectors.
+// Tests bf16 attention, which multiplies pairs of bf16 numbers if the instruction set can. Sizes
+// are near the sizes of tiles and vectors.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using test::attention_case;
 
-// Normally distributed and dense; keys may be transposed.
+// Operands are dense; keys may be transposed.
 attention_case bf16_case(const test::extent_list& query, const test::extent_list& key,
                          const test::extent_list& value,
                          test::layout of_keys = test::layout::dense) {
@@ -35,8 +35,8 @@ protected:
     static void check(const attention_case& problem) {
         const test::output_memory before = test::copy_outputs(problem);
         const auto plan = make_tile_plan(problem.desc, *GetParam());
-        // A table whose instruction set extends the base exists only for these products. Few
-        // queries use the base's products.
+        // A table with an extended instruction set must use pairs, unless few queries use the
+        // base's products.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
         run_attention(*plan, problem.operands(), nullptr);
@@ -45,7 +45,7 @@ protected:
     }
 };
 
-TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
+TEST_P(bf16_attention, computes_any_number_of_rows_and_keys) {
     for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
         for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
             attention_case problem = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
@@ -56,20 +56,20 @@ TEST_P(bf16_attention, takes_every_number_of_rows_and_keys) {
         }
 }
 
-TEST_P(bf16_attention, takes_every_even_depth) {
+TEST_P(bf16_attention, computes_any_even_depth) {
     for (std::int64_t depth = 2; depth <= 64; depth += 2)
         check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, 67 - depth}));
     for (const std::int64_t depth : {80, 128, 256})
         check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}));
 }
 
-TEST_P(bf16_attention, takes_transposed_keys) {
+TEST_P(bf16_attention, computes_transposed_keys) {
     for (const std::int64_t depth : {2, 30, 32, 34, 64})
         for (const std::int64_t keys : {1, 16, 63, 65, 130})
             check(bf16_case({2, 33, depth}, {2, keys, depth}, {2, keys, 16}, test::layout::turned));
 }
 
-TEST_P(bf16_attention, takes_weights_of_separate_operators) {
+TEST_P(bf16_attention, rounds_weights_in_the_order_of_operators) {
     for (const std::int64_t keys : {3, 64, 200}) {
         attention_case problem = bf16_case({1, 70, 16}, {1, keys, 16}, {1, keys, 24});
         problem.desc.order = attention_order::operators;
@@ -79,8 +79,8 @@ TEST_P(bf16_attention, takes_weights_of_separate_operators) {
     }
 }
 
-// With a window, the keys of a panel begin and end anywhere.
-TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
+// With a window, a panel's keys begin and end anywhere in a tile.
+TEST_P(bf16_attention, computes_keys_from_any_place_of_a_tile) {
     for (const std::int64_t below : {0, 1, 5, 17, 40}) {
         attention_case problem = bf16_case({1, 150, 16}, {1, 150, 16}, {1, 150, 24});
         problem.rules.emplace().window = {below, 3};
@@ -88,8 +88,8 @@ TEST_P(bf16_attention, takes_keys_from_any_place_of_a_tile) {
     }
 }
 
-// Emulated tiles abort if a thread uses them before it has set them up.
-TEST(bf16_attention_DeathTest, gives_tiles_back) {
+// Emulated tiles abort if a kernel uses tiles without a configuration.
+TEST(bf16_attention_DeathTest, releases_tiles) {
     const attention_case problem = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
     const auto plan = make_tile_plan(problem.desc, test::emulated_tables().back());
     run_attention(*plan, problem.operands(), nullptr);

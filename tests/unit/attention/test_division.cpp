@@ -1,5 +1,5 @@
-// How an execution is divided among workers: every key of every row occurs once, and no worker has
-// more than its share.
+// Tests the division of work among workers. Every key of every row must occur once, and slices must
+// be balanced.
 
 #include "attention/division.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using counts = std::vector<std::int64_t>;
 
-// Items in the order in which workers take them, for heads with equal costs.
+// The work items in the order of execution. All heads have the same costs, `tiles`.
 struct listed {
     listed(const counts& tiles, std::int64_t heads, int workers) {
         const auto row_tiles = std::ssize(tiles);
@@ -41,7 +41,7 @@ struct listed {
     std::vector<work_item> items, shared;
 };
 
-// Each slice of each row tile, and each state, occurs once.
+// Every slice of every row tile must occur once, and so must every state.
 void expect_complete(const listed& division, std::int64_t row_tiles) {
     std::vector<counts> parts(static_cast<std::size_t>(row_tiles));
     counts states;
@@ -65,7 +65,7 @@ void expect_complete(const listed& division, std::int64_t row_tiles) {
     }
 }
 
-TEST(division, a_heavy_row_tile_is_shared_and_light_ones_are_not) {
+TEST(division, only_a_heavy_row_tile_is_split) {
     counts tiles(63, 3);
     tiles[20] = 64;
     const listed work(tiles, 1, 16);
@@ -77,18 +77,18 @@ TEST(division, a_heavy_row_tile_is_shared_and_light_ones_are_not) {
         EXPECT_EQ(work.parts_of(row_tile) == 1, is_light) << row_tile;
     }
     EXPECT_EQ(work.shared.size(), 1U);
-    EXPECT_EQ(work.items.front().row_tile, 20) << "the heaviest is begun first";
+    EXPECT_EQ(work.items.front().row_tile, 20) << "the heaviest row tile comes first";
 }
 
-TEST(division, row_tiles_that_keep_few_keys_are_not_shared) {
+TEST(division, row_tiles_with_few_keys_are_not_split) {
     EXPECT_TRUE(listed(counts(64, 3), 1, 64).shared.empty());
     EXPECT_TRUE(listed(counts(8, 8), 1, 8).shared.empty());
     EXPECT_TRUE(listed(counts(64, 0), 1, 64).shared.empty());
 }
 
-TEST(division, many_row_tiles_are_not_shared) {
+TEST(division, many_row_tiles_are_not_split) {
     EXPECT_TRUE(listed(counts(64, 64), 12, 16).shared.empty());
-    EXPECT_FALSE(listed(counts(64, 4), 12, 4).is_listed) << "any order is as good";
+    EXPECT_FALSE(listed(counts(64, 4), 12, 4).is_listed) << "many row tiles need no order";
 }
 
 TEST(division, heavier_items_come_first) {
@@ -101,14 +101,14 @@ TEST(division, heavier_items_come_first) {
     EXPECT_LE(work.items.back().row_tile % 64, 8);
 }
 
-TEST(division, one_row_tile_is_shared_by_all) {
+TEST(division, a_row_tile_is_split_if_there_are_more_workers) {
     const listed work({63}, 8, 64);
     ASSERT_TRUE(work.is_listed);
     expect_complete(work, 8);
     EXPECT_GE(work.items.size(), 64U);
 }
 
-TEST(division, every_part_is_listed_once_whatever_the_costs) {
+TEST(division, every_part_is_listed_once_for_any_costs) {
     test::generator random(1);
     for (int i = 0; i < 300; ++i) {
         const std::int64_t most = std::int64_t{1} << random() % 10;
@@ -121,7 +121,8 @@ TEST(division, every_part_is_listed_once_whatever_the_costs) {
     }
 }
 
-// 5 row tiles; each keeps tiles of 4,096 keys, drawn at random.
+// 5 row tiles of 64 key tiles. Each key tile is masked or mixed at random, but every row has an
+// unmasked key.
 struct random_tiles {
     explicit random_tiles(unsigned seed) {
         attention_desc desc;
@@ -153,7 +154,7 @@ struct random_tiles {
     std::vector<tile_mask> map;
 };
 
-TEST(division, parts_of_a_row_tile_follow_one_another_and_compute_as_much) {
+TEST(division, parts_of_a_row_tile_are_adjacent_and_balanced) {
     random_tiles data(2);
     const attention_operands pointers = data.operands();
     std::vector<float> scratch(static_cast<std::size_t>(data.plan->worker.floats));
@@ -163,7 +164,7 @@ TEST(division, parts_of_a_row_tile_follow_one_another_and_compute_as_much) {
         for (const std::int64_t parts : {2, 3, 7}) {
             operands.bind(0, row_tile);
             const tile_range whole{0, row_tile, 0, data.plan->key_tiles()};
-            const std::int64_t all = operands.count_computed(operands.kept_part(whole));
+            const std::int64_t computed_tiles = operands.count_computed(operands.kept_part(whole));
             std::int64_t next = 0;
             for (std::int64_t part = 0; part < parts; ++part) {
                 tile_range part_range = whole;
@@ -172,23 +173,23 @@ TEST(division, parts_of_a_row_tile_follow_one_another_and_compute_as_much) {
                 part_range = operands.kept_part(part_range);
                 EXPECT_EQ(part_range.first, next);
                 const std::int64_t computed = operands.count_computed(part_range);
-                EXPECT_GE(computed, all / parts);
-                EXPECT_LE(computed, (all + parts - 1) / parts);
+                EXPECT_GE(computed, computed_tiles / parts);
+                EXPECT_LE(computed, (computed_tiles + parts - 1) / parts);
                 next = part_range.last;
             }
             EXPECT_EQ(next, data.plan->key_tiles());
         }
 }
 
-TEST(division, workers_compute_each_kept_tile_once) {
+TEST(division, workers_compute_each_unmasked_tile_once) {
     for (const int workers : {1, 2, 5, 16, 100}) {
         random_tiles data(3);
         const parallel_loop loop{workers, [](std::int64_t count, const auto& body) {
                                      for (std::int64_t i = 0; i < count; ++i) body(i);
                                  }};
         run_attention(*data.plan, data.operands(), &loop);
-        const tile_counts kept = count_tiles(*data.plan, data.operands());
-        EXPECT_EQ(data.plan->computed_tiles.load(), kept.full + kept.mixed) << workers;
+        const tile_counts unmasked = count_tiles(*data.plan, data.operands());
+        EXPECT_EQ(data.plan->computed_tiles.load(), unmasked.full + unmasked.mixed) << workers;
         for (const float value : data.dst) EXPECT_NEAR(value, 0.5F, 1e-6F);
     }
 }
@@ -201,14 +202,14 @@ TEST(division, heads_are_alike_without_separate_masks) {
     };
     const mask_rules causal{.causal = true}, padded{.lengths = {1, 2, 3, 4, 5, 6}};
     EXPECT_EQ(alike(), 6);
-    EXPECT_EQ(alike(&padded), 6) << "rules are a sequence's";
+    EXPECT_EQ(alike(&padded), 6) << "rules are per sequence";
     desc.cond = {data_type::boolean, {2, 1, 128, 128}};
     EXPECT_EQ(alike(), 6);
     desc.cond = {data_type::boolean, {6, 128, 128}};
     EXPECT_EQ(alike(), 1);
     desc.cond = {};
     desc.query = desc.key = desc.value = {data_type::f32, {6, 128, 8}};
-    EXPECT_EQ(alike(&padded), 1) << "the only dimension has the sequences";
+    EXPECT_EQ(alike(&padded), 1) << "the only outer dimension is sequences";
     EXPECT_EQ(alike(&causal), 6) << "all sequences have the same rules";
 }
 

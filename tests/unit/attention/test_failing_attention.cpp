@@ -1,5 +1,5 @@
-// Each allocation of compile and execute fails once, then that one and all later ones fail. The
-// call throws std::bad_alloc, nothing is written or leaked, and the same call works right after.
+// One allocation of compile and execute fails, or one and all later allocations fail. The call must
+// throw std::bad_alloc, write nothing and leak nothing. The same call must work afterwards.
 
 #include "support/allocations.hpp"
 #include "support/attention_case.hpp"
@@ -14,10 +14,10 @@ using test::attention_case;
 struct scenario {
     const char* name;
     attention_case (*make)();
-    int threads; // threads of a loop on this thread, which does not allocate; 0: no loop
+    int threads; // of a loop on the calling thread; 0: no loop
 };
 
-// GoogleTest would print the padding, too.
+// Without PrintTo, GoogleTest prints a scenario's bytes, including padding.
 void PrintTo(const scenario& failure, std::ostream* out) {
     *out << failure.name;
 }
@@ -29,9 +29,9 @@ attention_case plain() {
 attention_case with_everything() {
     attention_case problem = test::plain_case({3, 2, 70, 9}, {3, 1, 90, 9}, {3, 1, 90, 5}, 2);
     test::generator random(3);
-    std::vector<double> keep(3 * 90);
-    for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = i % 3 == 0 ? 0 : 1;
-    test::set_cond(problem, {3, 1, 1, 90}, keep);
+    std::vector<double> unmasked(3 * 90);
+    for (std::size_t i = 0; i < unmasked.size(); ++i) unmasked[i] = i % 3 == 0 ? 0 : 1;
+    test::set_cond(problem, {3, 1, 1, 90}, unmasked);
     lay_out(random, problem.bias, data_type::bf16, {70, 90}, test::layout::any);
     problem.bias.fill(std::vector<double>(70 * 90, 0.5));
     problem.desc.fill = -2;
@@ -53,7 +53,7 @@ void compile_and_execute(const attention_case& problem, int threads) {
     plan.execute(problem.operands(), {threads, one_by_one});
 }
 
-// Whether an allocation failed.
+// Returns whether an allocation failed.
 bool run_failing(const attention_case& problem, int threads, std::int64_t number, bool onwards) {
     bool was_thrown = false;
     test::fail_allocation(number, onwards);
@@ -89,7 +89,7 @@ TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
         EXPECT_EQ(test::compare(problem, wanted, before), "") << "after allocation " << number;
     }
     RecordProperty("allocations", std::to_string(number - 1));
-    EXPECT_GE(number, 4) << "the plan, the scratch and its memory were not found";
+    EXPECT_GE(number, 4) << "compile and execute have at least 3 allocations";
 }
 
 INSTANTIATE_TEST_SUITE_P(

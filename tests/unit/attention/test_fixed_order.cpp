@@ -1,6 +1,7 @@
-// attention_order::fixed: a row has the same bits wherever its sequence is in a call. Each variant
-// places one sequence, or its last rows, into another batch: padded, packed, masked by rules, by
-// booleans or by numbers, on any number of threads.
+// With attention_order::fixed, a row has the same bits wherever its sequence is in a call. Each
+// variant places one sequence, or its last rows, into another batch. The batch is padded or packed,
+// or its keys are in pages. Rules, booleans or numbers mask the batch. The number of threads
+// varies.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
@@ -8,9 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -23,12 +26,13 @@ using test::one_in;
 constexpr std::int64_t depth = 10, columns = 7, heads = 4, key_heads = 2;
 constexpr unsigned variants = 700;
 
-// {tokens, heads, width}, as layers write it. Attention reads it as {heads, tokens, width}.
+// Memory in the layout {tokens, heads, width}, which layers write. Attention reads the memory as
+// {heads, tokens, width}.
 struct token_rows {
     std::int64_t row_bytes() const { return width * static_cast<std::int64_t>(width_bytes(type)); }
     std::int64_t token_bytes() const { return head_count * row_bytes(); }
     std::byte* token(std::int64_t index) { return bytes.data() + index * token_bytes(); }
-    // `count` sequences of the same number of tokens.
+    // Describes the rows as `count` sequences of equal length.
     tensor_desc as_batch(std::int64_t count) const {
         const std::int64_t per_sequence = tokens / count;
         const auto elem_bytes = static_cast<std::int64_t>(width_bytes(type));
@@ -69,12 +73,13 @@ void place(token_rows& into, std::int64_t first, token_rows& from, std::int64_t 
                 static_cast<std::size_t>(count * from.token_bytes()));
 }
 
-// -1: without a window.
+// `window` -1: no window.
 mask_rules causal_rules(std::int64_t window) {
     return {.causal = true, .window = key_window{.left = window}};
 }
 
-// A batch that contains the last `rows` tokens of a sequence as queries, from `first_row` on.
+// A batch that contains the tested sequence. The sequence's last tokens are the queries that start
+// at `first_row`. Other queries are random.
 struct embedding {
     std::int64_t batch = 1, first_row = 0;
     sequence tokens;
@@ -82,6 +87,7 @@ struct embedding {
     mask_rules rules;
     std::vector<std::byte> mask = {}; // an array instead of rules
     data_type mask_type = data_type::undef;
+    std::vector<std::int32_t> pages = {}; // page numbers, sequence by sequence; empty: no pages
 };
 
 parallel_loop loop_of(int threads) {
@@ -103,13 +109,19 @@ protected:
         desc.grouped_queries = true;
         desc.order = attention_order::fixed;
         desc.dst = dst.as_batch(call.batch);
+        if (const std::int64_t pages = std::ssize(call.pages); pages != 0) {
+            desc.key = call.tokens.key.as_batch(pages);
+            desc.value = call.tokens.value.as_batch(pages);
+            desc.page_table = {data_type::i32, {call.batch, pages / call.batch}};
+        }
         const tensor_desc mask{call.mask_type, {call.batch, 1, rows / call.batch, keys}};
         if (call.mask_type == data_type::boolean) desc.cond = mask;
         if (call.mask_type == data_type::f32) desc.bias = mask;
         attention_operands operands{.query = call.query.bytes.data(),
                                     .key = call.tokens.key.bytes.data(),
                                     .value = call.tokens.value.bytes.data(),
-                                    .dst = dst.bytes.data()};
+                                    .dst = dst.bytes.data(),
+                                    .page_table = call.pages.data()};
         if (call.mask_type == data_type::boolean) operands.cond = call.mask.data();
         if (call.mask_type == data_type::f32) operands.bias = call.mask.data();
         if (call.mask_type == data_type::undef) operands.rules = &call.rules;
@@ -119,15 +131,15 @@ protected:
     }
 };
 
-// Neighbors' tokens are random, also where rules mask them.
+// Places the sequence into a padded batch. All other tokens are random, even masked tokens.
 embedding padded(test::generator& random, sequence& text, const mask_rules& rules,
                  std::int64_t rows) {
     const std::int64_t tokens = text.query.tokens, batch = draw(random, 1, 3);
-    const bool left = one_in(random, 2);
+    const bool is_left = one_in(random, 2);
     const std::int64_t padding = draw(random, 0, 70), keys = tokens + padding;
     const std::int64_t index = draw(random, 0, batch - 1);
-    const std::int64_t first_key = index * keys + (left ? padding : 0);
-    const std::int64_t last_rows = left ? rows : rows + padding; // right padding has rows, too
+    const std::int64_t first_key = index * keys + (is_left ? padding : 0);
+    const std::int64_t last_rows = is_left ? rows : rows + padding; // right padding has rows, too
     embedding call{batch, index * last_rows, sequence(random, text.query.type, batch * keys),
                    token_rows{text.query.type, batch * last_rows, heads, depth}, rules};
     fill(random, call.query);
@@ -135,7 +147,7 @@ embedding padded(test::generator& random, sequence& text, const mask_rules& rule
     place(call.tokens.value, first_key, text.value);
     place(call.query, call.first_row, text.query, tokens - rows);
     call.rules.offsets = {keys - last_rows};
-    (left ? call.rules.starts : call.rules.lengths) = {left ? padding : tokens};
+    (is_left ? call.rules.starts : call.rules.lengths) = {is_left ? padding : tokens};
     return call;
 }
 
@@ -156,24 +168,43 @@ embedding packed(test::generator& random, sequence& text, const mask_rules& rule
     return call;
 }
 
-// The mask of rules as an array of booleans or numbers.
+// Replaces the rules by an array of booleans or numbers.
 void write_array(test::generator& random, embedding& call) {
     const std::int64_t rows = call.query.tokens / call.batch;
     const std::int64_t keys = call.tokens.key.tokens / call.batch;
-    std::vector<std::byte> keeps(static_cast<std::size_t>(rows * keys));
-    write_mask(call.rules, 1, 0, rows, keys, keeps.data());
+    std::vector<std::byte> unmasked(static_cast<std::size_t>(rows * keys));
+    write_mask(call.rules, 1, 0, rows, keys, unmasked.data());
     call.mask_type = one_in(random, 2) ? data_type::boolean : data_type::f32;
     const float masked = one_in(random, 2) ? -HUGE_VALF : -1e30F;
     for (std::int64_t i = 0; i < call.batch; ++i)
-        for (const std::byte keep : keeps) {
+        for (const std::byte element : unmasked) {
             if (call.mask_type == data_type::boolean) {
-                call.mask.push_back(keep);
+                call.mask.push_back(element);
                 continue;
             }
-            const float bias = keep == std::byte{0} ? masked : 0;
+            const float bias = element == std::byte{0} ? masked : 0;
             const auto* const bytes = reinterpret_cast<const std::byte*>(&bias);
             call.mask.insert(call.mask.end(), bytes, bytes + sizeof bias);
         }
+}
+
+void move_pages(token_rows& rows, const std::vector<std::int32_t>& pages) {
+    const token_rows before = rows;
+    const auto page_bytes = rows.bytes.size() / pages.size();
+    for (std::size_t i = 0; i < pages.size(); ++i)
+        std::memcpy(rows.bytes.data() + static_cast<std::size_t>(pages[i]) * page_bytes,
+                    before.bytes.data() + i * page_bytes, page_bytes);
+}
+
+// Turns keys and values into a cache in pages, whose size divides a sequence's number of keys.
+void put_in_pages(test::generator& random, embedding& call) {
+    const std::int64_t keys = call.tokens.key.tokens / call.batch;
+    std::int64_t page_keys = draw(random, 1, std::min<std::int64_t>(keys, 100));
+    while (keys % page_keys != 0) --page_keys;
+    call.pages.resize(static_cast<std::size_t>(call.batch * keys / page_keys));
+    std::iota(call.pages.begin(), call.pages.end(), 0);
+    std::shuffle(call.pages.begin(), call.pages.end(), random);
+    for (token_rows* rows : {&call.tokens.key, &call.tokens.value}) move_pages(*rows, call.pages);
 }
 
 TEST_P(fixed_order, rows_have_the_same_bits_in_every_call) {
@@ -191,6 +222,7 @@ TEST_P(fixed_order, rows_have_the_same_bits_in_every_call) {
         embedding call = one_in(random, 3) ? packed(random, text, rules, rows)
                                            : padded(random, text, rules, rows);
         if (one_in(random, 2)) write_array(random, call);
+        if (one_in(random, 4)) put_in_pages(random, call);
         token_rows actual = run(call, static_cast<int>(draw(random, 1, 64)));
         ASSERT_EQ(std::memcmp(actual.token(call.first_row), expected.token(tokens - rows),
                               static_cast<std::size_t>(rows * expected.token_bytes())),
@@ -202,8 +234,8 @@ TEST_P(fixed_order, rows_have_the_same_bits_in_every_call) {
     EXPECT_GE(compared, 100'000);
 }
 
-// The other orders are faster because they do not promise this.
-TEST_P(fixed_order, other_orders_depend_on_padding) {
+// With order `tiles`, which is faster, bits depend on padding.
+TEST_P(fixed_order, order_tiles_depends_on_padding) {
     test::generator random(32);
     sequence text(random, data_type::f32, 150);
     const auto bits_of = [&](attention_order order, std::int64_t padding) {

@@ -1,4 +1,4 @@
-// Classification of tiles as kept, masked or mixed, compared with a scan of every element.
+// Compares the classification of tiles with a scan of every element.
 
 #include "attention/mask_map.hpp"
 
@@ -28,19 +28,20 @@ struct mask_case {
 tile_mask expected_tile(const mask_case& problem, std::int64_t head_offset, std::int64_t first_row,
                         std::int64_t first_key, std::int64_t tile) {
     const int rank = problem.outer.rank();
-    bool any_kept = false, any_masked = false;
+    bool any_unmasked = false, any_masked = false;
     for (std::int64_t r = first_row; r < std::min(problem.rows, first_row + tile); ++r)
         for (std::int64_t k = first_key; k < std::min(problem.keys, first_key + tile); ++k) {
             const auto index =
                 head_offset + r * problem.strides[rank] + k * problem.strides[rank + 1];
-            (problem.bytes[static_cast<std::size_t>(index)] != 0 ? any_kept : any_masked) = true;
+            (problem.bytes[static_cast<std::size_t>(index)] != 0 ? any_unmasked : any_masked) =
+                true;
         }
-    return any_kept && any_masked ? tile_mask::mixed
-           : any_kept             ? tile_mask::kept
-                                  : tile_mask::masked;
+    return any_unmasked && any_masked ? tile_mask::mixed
+           : any_unmasked             ? tile_mask::kept
+                                      : tile_mask::masked;
 }
 
-// Looks up every head's tiles in the map and compares them.
+// Compares the map's entry for every tile of every head with a scan.
 void check(const mask_case& problem, std::int64_t tile) {
     const mask_layout layout = make_mask_layout(mask_kind::true_keeps, problem.outer, problem.rows,
                                                 problem.keys, problem.strides, tile, tile);
@@ -95,30 +96,31 @@ TEST(mask_map, scans_a_shared_mask_once) {
     EXPECT_EQ(padding.tiles(), 8 * 2);
 }
 
-struct bias_found {
+struct classified_bias {
     tile_mask state;
     float highest;
 };
 
-// A tile of `others` except for one element.
+// Classifies a tile in which one element is `one` and all other elements are `others`.
 template <class Element>
-bias_found look_at_bias(mask_kind kind, Element others, Element one, bool bounds_mixed = true) {
+classified_bias classify_bias(mask_kind kind, Element others, Element one,
+                              bool bounds_mixed = true) {
     constexpr std::int64_t width = sizeof(Element);
     mask_layout layout = make_mask_layout(kind, {1}, 4, 5, {0, 5 * width, width}, 16, 16);
     layout.bounds_mixed = bounds_mixed;
     std::vector<Element> bias(20, others);
     bias[13] = one;
-    bias_found bias_state{};
+    classified_bias bias_state{};
     map_row_tile(layout, kernels(), bias.data(), 0, &bias_state.state, &bias_state.highest);
     return bias_state;
 }
 
 template <class Element>
 tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
-    return look_at_bias(kind, others, one).state;
+    return classify_bias(kind, others, one).state;
 }
 
-// Values near the largest one that masks, and near -infinity.
+// Tests values near the largest value that masks, and near -infinity.
 TEST(mask_map, classifies_tiles_of_a_bias) {
     using u16 = std::uint16_t;
     constexpr u16 bf16_masks[] = {0xF14A, 0xFF7F, 0xFF80}, f16_masks[] = {0xFBFF, 0xFC00};
@@ -141,11 +143,11 @@ TEST(mask_map, classifies_tiles_of_a_bias) {
     EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
-// Masked, kept and mixed tiles; numbers of 16 bits as f32, including f16's least and largest.
-TEST(mask_map, knows_the_highest_bias) {
+// The highest bias of a tile is returned as f32. Without bounds_mixed, a mixed tile has infinity.
+TEST(mask_map, finds_the_highest_bias) {
     using u16 = std::uint16_t;
     const auto highest = [](mask_kind kind, auto others, auto one) {
-        return look_at_bias(kind, others, one).highest;
+        return classify_bias(kind, others, one).highest;
     };
     constexpr float lowest = std::numeric_limits<float>::lowest();
     EXPECT_EQ(highest(mask_kind::bias_f32, -INFINITY, lowest), lowest);
@@ -153,7 +155,7 @@ TEST(mask_map, knows_the_highest_bias) {
     EXPECT_EQ(highest(mask_kind::bias_f32, 0.0F, -0.0F), 0);
     EXPECT_EQ(highest(mask_kind::bias_f32, -3.0F, -1e9F), -3);
     EXPECT_EQ(highest(mask_kind::bias_f32, -1e30F, 2.5F), 2.5F);
-    EXPECT_EQ(look_at_bias(mask_kind::bias_f32, -1e30F, 2.5F, false).highest, INFINITY);
+    EXPECT_EQ(classify_bias(mask_kind::bias_f32, -1e30F, 2.5F, false).highest, INFINITY);
     EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, 1.0F, -NAN)));
     EXPECT_TRUE(std::isnan(highest(mask_kind::bias_f32, NAN, 1.0F)));
     EXPECT_EQ(highest(mask_kind::bias_bf16, u16{0xFF80}, u16{0xF14A}), -0x1.94p99F);

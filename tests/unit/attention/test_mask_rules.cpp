@@ -1,5 +1,5 @@
-// Masks as rules: the keys that a row keeps, the summary of a tile, and equal results of attention
-// with rules and with the same mask as an array.
+// Tests mask rules: the keys of a row, the summary of a tile, and attention. Attention must have
+// the same results with rules and with the same mask as an array.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -25,8 +25,8 @@ bool is_in(const key_span& span, std::int64_t key) {
     return span.first <= key && key < span.last;
 }
 
-std::vector<std::int64_t> kept_by(const mask_rules& rules, const rule_shape& shape,
-                                  std::int64_t row) {
+std::vector<std::int64_t> unmasked_keys(const mask_rules& rules, const rule_shape& shape,
+                                        std::int64_t row) {
     const row_spans spans = sequence_rules(rules, 0, shape.rows, shape.keys).spans_of(row);
     std::vector<std::int64_t> keys;
     for (std::int64_t key = 0; key < shape.keys; ++key)
@@ -36,63 +36,68 @@ std::vector<std::int64_t> kept_by(const mask_rules& rules, const rule_shape& sha
 
 using places = std::vector<std::int64_t>;
 
-TEST(mask_rules, name_keys_as_other_libraries_do) {
+TEST(mask_rules, mean_the_same_as_in_other_libraries) {
     constexpr rule_shape shape{1, 10, 10};
     mask_rules rules;
     rules.window = {.left = 2, .right = 1}; // flash_attn's window_size=(2, 1)
-    EXPECT_EQ(kept_by(rules, shape, 5), (places{3, 4, 5, 6}));
-    EXPECT_EQ(kept_by(rules, shape, 0), (places{0, 1}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 5), (places{3, 4, 5, 6}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 0), (places{0, 1}));
     for (const std::int64_t size : {1, 2, 3}) { // transformers' sliding_window: key > row - size
         rules.causal = true;
         rules.window = {.left = size - 1};
-        EXPECT_EQ(kept_by(rules, shape, 5).front(), 5 - size + 1);
-        EXPECT_EQ(kept_by(rules, shape, 5).back(), 5);
+        EXPECT_EQ(unmasked_keys(rules, shape, 5).front(), 5 - size + 1);
+        EXPECT_EQ(unmasked_keys(rules, shape, 5).back(), 5);
     }
     rules.window = {.left = 1, .right = -1, .first_keys = 2};
-    EXPECT_EQ(kept_by(rules, shape, 5), (places{0, 1, 4, 5}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 5), (places{0, 1, 4, 5}));
     rules = {.causal = true, .prefixes = {4}};
-    EXPECT_EQ(kept_by(rules, shape, 1), (places{0, 1, 2, 3}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 1), (places{0, 1, 2, 3}));
     rules = {.chunks = key_chunks{.size = 4, .earlier = 1}};
-    EXPECT_EQ(kept_by(rules, shape, 9), (places{4, 5, 6, 7, 8, 9}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 9), (places{4, 5, 6, 7, 8, 9}));
     rules = {.from_end = true, .causal = true, .lengths = {7}}; // 2 rows that continue a cache
-    EXPECT_EQ(kept_by(rules, {1, 2, 10}, 0), (places{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(unmasked_keys(rules, {1, 2, 10}, 0), (places{0, 1, 2, 3, 4, 5}));
     rules = {.from_end = true, .in_documents = true, .causal = true}; // flash_attn_varlen_func
     rules.documents = {{{0, 2, 0, 3}, {2, 2, 3, 4}}};
-    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 0), (places{0, 1}));
-    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 2), (places{3, 4, 5}));
-    EXPECT_EQ(kept_by(rules, {1, 4, 7}, 3), (places{3, 4, 5, 6}));
+    EXPECT_EQ(unmasked_keys(rules, {1, 4, 7}, 0), (places{0, 1}));
+    EXPECT_EQ(unmasked_keys(rules, {1, 4, 7}, 2), (places{3, 4, 5}));
+    EXPECT_EQ(unmasked_keys(rules, {1, 4, 7}, 3), (places{3, 4, 5, 6}));
 }
 
-// Compares spans of each sequence, tile by tile.
+// Compares the spans of a sequence with the definition, in tiles of 7 rows.
 void expect_spans(const mask_rules& rules, const rule_shape& shape, std::int64_t sequence) {
     const auto text = [&] { return test::to_string(rules); };
     for (std::int64_t first = 0; first < shape.rows; first += 7) {
         spans_summary summary;
         const sequence_rules rules_of_sequence(rules, sequence, shape.rows, shape.keys);
-        std::vector<bool> any(static_cast<std::size_t>(shape.keys)), all(any.size(), true);
+        std::vector<bool> by_some(static_cast<std::size_t>(shape.keys)),
+            by_all(by_some.size(), true);
         for (std::int64_t row = first; row < std::min(shape.rows, first + 7); ++row) {
             const row_spans spans = rules_of_sequence.spans_of(row);
             summary.add(spans, row == first);
             for (std::int64_t key = 0; key < shape.keys; ++key) {
-                const bool is_kept = keeps(rules, shape, sequence, row, key);
-                ASSERT_EQ(is_in(spans.main, key) || is_in(spans.second, key), is_kept)
+                const bool is_unmasked = keeps(rules, shape, sequence, row, key);
+                ASSERT_EQ(is_in(spans.main, key) || is_in(spans.second, key), is_unmasked)
                     << row << ' ' << key << ' ' << text();
-                any[static_cast<std::size_t>(key)] = any[static_cast<std::size_t>(key)] || is_kept;
-                all[static_cast<std::size_t>(key)] = all[static_cast<std::size_t>(key)] && is_kept;
+                by_some[static_cast<std::size_t>(key)] =
+                    by_some[static_cast<std::size_t>(key)] || is_unmasked;
+                by_all[static_cast<std::size_t>(key)] =
+                    by_all[static_cast<std::size_t>(key)] && is_unmasked;
             }
         }
         for (std::int64_t key = 0; key < shape.keys; ++key) {
             const auto index = static_cast<std::size_t>(key);
             const tile_mask state = summary.state(key, key + 1);
-            ASSERT_FALSE(any[index] && state == tile_mask::masked) << first << ' ' << key << text();
-            ASSERT_FALSE(!all[index] && state == tile_mask::kept) << first << ' ' << key << text();
-            ASSERT_FALSE(any[index] && !is_in(summary.hull(), key))
+            ASSERT_FALSE(by_some[index] && state == tile_mask::masked)
+                << first << ' ' << key << text();
+            ASSERT_FALSE(!by_all[index] && state == tile_mask::kept)
+                << first << ' ' << key << text();
+            ASSERT_FALSE(by_some[index] && !is_in(summary.hull(), key))
                 << first << ' ' << key << text();
         }
     }
 }
 
-TEST(mask_rules, keep_by_their_definition) {
+TEST(mask_rules, match_their_definition) {
     const std::uint64_t seed = test::base_seed();
     for (std::uint64_t i = 0; i < 3000; ++i) {
         test::generator random(seed + i);
@@ -105,7 +110,7 @@ TEST(mask_rules, keep_by_their_definition) {
     }
 }
 
-TEST(mask_rules, overflow_nowhere) {
+TEST(mask_rules, do_not_overflow) {
     constexpr std::int64_t most = std::int64_t{1} << 48;
     for (const std::int64_t offset : {-most, std::int64_t{0}, most}) {
         mask_rules rules{.offsets = {offset}, .causal = true};
@@ -151,9 +156,9 @@ outcome run(const attention_case& problem, const kernel_table* target) {
     return {test::copy_outputs(problem).dst, plan->computed_tiles};
 }
 
-// Skipping zeros changes no bit. With rules, one more tile may be computed if documents are far
-// apart.
-TEST_P(rules_test, do_as_the_same_mask_written_down) {
+// If rules and the array compute the same tiles, dst has the same bits. If documents are far apart,
+// rules may compute more tiles than the array.
+TEST_P(rules_test, match_the_same_mask_as_an_array) {
     int same = 0;
     for (std::uint64_t i = 0; i < 60; ++i) {
         test::generator random(test::base_seed() + i);
@@ -163,26 +168,26 @@ TEST_P(rules_test, do_as_the_same_mask_written_down) {
         problem.rules = test::draw_rules(random, shape);
         if (i % 3 == 0) problem.desc.fill = -3;
         const outcome by_rules = run(problem, GetParam());
-        std::vector<double> kept;
+        std::vector<double> unmasked;
         for (std::int64_t s = 0; s < 2; ++s)
             for (std::int64_t r = 0; r < shape.rows; ++r)
                 for (std::int64_t k = 0; k < shape.keys; ++k)
-                    kept.push_back(keeps(*problem.rules, shape, s, r, k) ? 1 : 0);
-        test::set_cond(problem, {2, shape.rows, shape.keys}, kept);
+                    unmasked.push_back(keeps(*problem.rules, shape, s, r, k) ? 1 : 0);
+        test::set_cond(problem, {2, shape.rows, shape.keys}, unmasked);
         const std::string text = to_string(problem);
         problem.rules.reset();
-        const outcome written = run(problem, GetParam());
-        ASSERT_GE(by_rules.computed_tiles, written.computed_tiles) << text;
-        same += by_rules.computed_tiles == written.computed_tiles ? 1 : 0;
-        if (by_rules.computed_tiles == written.computed_tiles) {
-            ASSERT_EQ(written.dst, by_rules.dst) << text;
+        const outcome by_array = run(problem, GetParam());
+        ASSERT_GE(by_rules.computed_tiles, by_array.computed_tiles) << text;
+        same += by_rules.computed_tiles == by_array.computed_tiles ? 1 : 0;
+        if (by_rules.computed_tiles == by_array.computed_tiles) {
+            ASSERT_EQ(by_array.dst, by_rules.dst) << text;
         }
     }
     EXPECT_GE(same, 40);
 }
 
-// Heads of a few queries that share keys become rows of one head; each row keeps its position in
-// the sequence.
+// Heads of a few queries that share keys are folded into one head. Rules use each row's position in
+// its sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
         attention_case problem =
@@ -199,7 +204,7 @@ TEST_P(rules_test, hold_for_folded_heads) {
     }
 }
 
-TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
+TEST_P(rules_test, compute_only_unmasked_tiles) {
     attention_case problem = test::plain_case({1, 640, 8}, {1, 640, 8}, {1, 640, 5}, 3);
     const auto tiles = [&](const mask_rules& rules) {
         problem.rules = rules;
@@ -218,7 +223,7 @@ TEST_P(rules_test, cost_only_the_tiles_that_they_keep) {
     EXPECT_EQ(tiles({.lengths = {65}}), 20);
     EXPECT_EQ(tiles({.documents = {{{0, 320, 0, 320}, {320, 320, 320, 320}}}}), 50);
     EXPECT_EQ(tiles({.causal = true, .window = key_window{.left = 0, .first_keys = 4}}), 19);
-    // Adjacent rows whose documents are far apart.
+    // The documents of adjacent rows are far apart.
     std::vector<document> apart;
     for (std::int64_t row = 0; row < 64; ++row)
         apart.push_back({row, 1, row % 2 == 0 ? 0 : 600, 40});
@@ -233,8 +238,8 @@ TEST(mask_rules, find_documents_among_empty_ones) {
     mask_rules rules{.documents = {{{0, 3, 0, 3}, {3, 0, 3, 0}, {3, 2, 3, 2}}}};
     rules.documents[0].resize(100'000, {5, 0, 5, 0});
     const rule_shape shape{1, 4096, 8};
-    EXPECT_EQ(kept_by(rules, shape, 2), (std::vector<std::int64_t>{0, 1, 2}));
-    EXPECT_EQ(kept_by(rules, shape, 3), (std::vector<std::int64_t>{3, 4}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 2), (std::vector<std::int64_t>{0, 1, 2}));
+    EXPECT_EQ(unmasked_keys(rules, shape, 3), (std::vector<std::int64_t>{3, 4}));
     const sequence_rules rules_of_sequence(rules, 0, shape.rows, shape.keys);
     for (int turn = 0; turn < 100; ++turn) // would take minutes if each row searched all documents
         for (std::int64_t row = 5; row < shape.rows; ++row)
@@ -252,13 +257,13 @@ TEST(count_tiles, reads_nothing_of_an_empty_attention) {
     EXPECT_EQ(count_tiles(*make_tile_plan(desc, active_isa()), {}).all, 0);
 }
 
-// All attentions that get the same maps read the mask once.
-TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
+// Attentions with the same mask_maps read the mask once.
+TEST(mask_maps, are_reused_by_later_executions) {
     attention_case problem = test::plain_case({1, 130, 8}, {1, 300, 8}, {1, 300, 5}, 3);
-    std::vector<double> kept(130 * 300, 1);
-    for (std::size_t i = 0; i < kept.size(); ++i)
-        if (i % 300 >= 128) kept[i] = 0;
-    test::set_cond(problem, {130, 300}, kept);
+    std::vector<double> unmasked(130 * 300, 1);
+    for (std::size_t i = 0; i < unmasked.size(); ++i)
+        if (i % 300 >= 128) unmasked[i] = 0;
+    test::set_cond(problem, {130, 300}, unmasked);
     const mask_maps maps;
     const auto run_with = [&](const mask_maps* shared_maps) {
         const auto plan = make_tile_plan(problem.desc, active_isa());
@@ -269,7 +274,8 @@ TEST(mask_maps, are_kept_from_one_execution_to_the_next) {
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
     const std::vector<std::byte> first = test::copy_outputs(problem).dst;
-    problem.cond.fill(std::vector<double>(kept.size(), 1)); // the caller promised not to change it
+    // Breaks the caller's promise, to show that the second execution does not read the mask.
+    problem.cond.fill(std::vector<double>(unmasked.size(), 1));
     EXPECT_EQ(run_with(&maps), 3 * 2);
     EXPECT_EQ(test::copy_outputs(problem).dst, first);
     EXPECT_EQ(run_with(nullptr), 3 * 5);

@@ -1,5 +1,5 @@
-// NaN in every key and value that no row keeps. The result must not depend on them, for rules and a
-// causal mask, in any type and for any number of keys.
+// Writes NaN to every key and value that is masked for all rows of a block. The results of the
+// block must not change.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -20,7 +20,7 @@ using test::rule_shape;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Calls visit(sequence, first row, last row) for groups of rows that are computed together.
+// visit(sequence, first row, last row) gets rows that are computed together.
 using visit_rows = std::function<void(std::int64_t, std::int64_t, std::int64_t)>;
 
 void retype(test::attention_tensor& tensor, data_type type) {
@@ -39,16 +39,16 @@ attention_case case_of(const rule_shape& shape, data_type type) {
     return problem;
 }
 
-// Whether any of the rows keeps the key.
-bool is_kept(const attention_case& problem, std::int64_t sequence, std::int64_t first,
-             std::int64_t last, std::int64_t key) {
+// Whether the key is unmasked for any of the rows.
+bool is_unmasked(const attention_case& problem, std::int64_t sequence, std::int64_t first,
+                 std::int64_t last, std::int64_t key) {
     for (std::int64_t row = first; row < last; ++row)
         if (!problem.rules || keeps(*problem.rules, problem.shape(), sequence, row, key))
             return true;
     return false;
 }
 
-// The row's document, even for a row outside all documents.
+// The number of the row's document; -1 if the row has none, 0 without documents.
 std::int64_t document_at(const attention_case& problem, std::int64_t sequence, std::int64_t row) {
     if (!problem.rules || problem.rules->documents.empty()) return 0;
     const auto& lists = problem.rules->documents;
@@ -72,20 +72,20 @@ void for_each_block(const attention_case& problem, std::int64_t panel, const vis
         }
 }
 
-// Sets rows of the tensor to NaN if none of these query rows keeps them, including rows of other
-// sequences unless all sequences share the tensor.
+// Sets rows of the tensor to NaN if they are masked for query rows [first, last). Also sets rows of
+// other sequences, unless all sequences share the tensor.
 void spoil(const attention_case& problem, test::attention_tensor& tensor, std::int64_t sequence,
            std::int64_t first, std::int64_t last) {
     std::vector<double> values = tensor.values;
     const std::int64_t columns = tensor.elements.extents.back(), keys = problem.shape().keys;
     const bool is_shared = tensor.elements.extents.size() == 2;
     const std::int64_t each = std::ssize(values) / (is_shared ? 1 : problem.shape().sequences);
-    std::vector<bool> kept;
+    std::vector<bool> unmasked;
     for (std::int64_t key = 0; key < keys; ++key)
-        kept.push_back(is_kept(problem, sequence, first, last, key));
+        unmasked.push_back(is_unmasked(problem, sequence, first, last, key));
     for (std::int64_t i = 0; i < std::ssize(values); ++i)
         if ((!is_shared && i / each != sequence) ||
-            !kept[static_cast<std::size_t>(i / columns % keys)])
+            !unmasked[static_cast<std::size_t>(i / columns % keys)])
             values[static_cast<std::size_t>(i)] = nan;
     tensor.fill(values);
 }
@@ -98,7 +98,7 @@ std::vector<double> run(const attention_case& problem, const tile_plan& plan, in
     return problem.dst.read();
 }
 
-// Compares these rows of a sequence in all heads.
+// Compares rows [first, last) of a sequence, in all heads.
 void expect_same(const attention_case& problem, const std::vector<double>& actual,
                  const std::vector<double>& wanted, std::int64_t sequence, std::int64_t first,
                  std::int64_t last) {
@@ -112,7 +112,8 @@ void expect_same(const attention_case& problem, const std::vector<double>& actua
     }
 }
 
-// Keys masked for all rows of a block, or for one row, do not matter to these rows.
+// NaN in keys and values masked for a whole block must not change the block. NaN in keys masked for
+// one row must not change the row.
 void expect_untouched(attention_case& problem, const kernel_table* target, int threads = 1) {
     if (problem.rules) check_rules(*problem.rules, problem.shape().sequences);
     const auto plan = make_tile_plan(problem.desc, *target);
@@ -143,9 +144,9 @@ std::vector<document> documents_of(std::int64_t rows, std::int64_t keys, std::in
     return documents;
 }
 
-// Each rule alone, with odd and even ends.
+// Rules of every kind, whose bounds depend on `end`.
 std::vector<mask_rules> rules_of(const rule_shape& shape, std::int64_t end) {
-    std::vector<mask_rules> all{
+    std::vector<mask_rules> rules{
         {.lengths = {end}},
         {.starts = {end}},
         {.causal = true},
@@ -163,8 +164,8 @@ std::vector<mask_rules> rules_of(const rule_shape& shape, std::int64_t end) {
          .lengths = {end},
          .documents = {documents_of(shape.rows, shape.keys, 11), {{1, 2, end, 3}}}},
     };
-    all.emplace_back();
-    return all;
+    rules.emplace_back();
+    return rules;
 }
 
 constexpr data_type types[] = {data_type::f32, data_type::bf16, data_type::f16};
@@ -242,8 +243,8 @@ TEST_P(masked_values, do_not_matter_to_folded_heads) {
             }
 }
 
-// A cond masks a key of any value. Rules mask a bias of any value.
-TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matter) {
+// A masked key or bias may be NaN. Here cond masks keys, and rules mask biases.
+TEST_P(masked_values, of_keys_masked_by_cond_and_biases_masked_by_rules_do_not_matter) {
     for (const std::int64_t rows : {1, 5, 33})
         for (const data_type type : types) {
             const rule_shape shape{1, rows, 70};
@@ -264,7 +265,7 @@ TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matt
             problem.key.fill(spoilt);
             expect_same(problem, run(problem, *plan_of(), 1), clean, 0, 0, rows);
             problem.key.fill(keys);
-            test::set_bias(problem, type, {1, rows, 70}, bias); // one value: no weight changes
+            test::set_bias(problem, type, {1, rows, 70}, bias); // equal biases keep the weights
             const test::output_memory before = test::copy_outputs(problem);
             run(problem, *plan_of(), 1);
             for (double& number : bias) number = -1;
@@ -273,8 +274,8 @@ TEST_P(masked_values, of_keys_below_a_cond_and_of_biases_below_rules_do_not_matt
         }
 }
 
-// Tiles that a cond or a bias masks completely are not computed.
-TEST_P(masked_values, of_whole_tiles_below_an_array_do_not_matter) {
+// Attention does not compute tiles that cond or bias masks completely.
+TEST_P(masked_values, of_tiles_masked_by_an_array_do_not_matter) {
     for (const std::int64_t rows : {1, 13, 70})
         for (const data_type type : types)
             for (const bool has_cond : {true, false}) {

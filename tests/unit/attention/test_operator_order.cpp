@@ -1,5 +1,5 @@
-// Attention in the order of separate operators. The reference runs MatMul, the steps around a mask,
-// SoftMax and MatMul one after the other, and rounds where a graph would.
+// Tests attention in the order of separate operators. The reference runs MatMul, the steps around a
+// mask, SoftMax and MatMul one after the other, and rounds like a graph.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -23,7 +23,7 @@ double rounded(double value, data_type type) {
     return test::round_to(value, test::element_of(type));
 }
 
-// Whole numbers: products and sums are exact, so a score is the same in any order.
+// Inputs are whole numbers, so scores are exact in any order of summation.
 attention_case whole_numbers(unsigned seed) {
     attention_case problem =
         test::plain_case({1, rows, depth}, {1, keys, depth}, {1, keys, columns}, seed);
@@ -32,9 +32,10 @@ attention_case whole_numbers(unsigned seed) {
         for (double& value : values) value = std::round(value * 2);
         tensor->fill(values);
     }
-    std::vector<double> keep(rows * keys, 1);
-    for (std::size_t i = 0; i < keep.size(); ++i) keep[i] = (i % keys) * rows <= (i / keys) * keys;
-    test::set_cond(problem, {rows, keys}, keep);
+    std::vector<double> unmasked(rows * keys, 1);
+    for (std::size_t i = 0; i < unmasked.size(); ++i)
+        unmasked[i] = (i % keys) * rows <= (i / keys) * keys;
+    test::set_cond(problem, {rows, keys}, unmasked);
     return problem;
 }
 
@@ -42,7 +43,7 @@ test::grid grid_of(const test::attention_tensor& tensor) {
     return {tensor.elements.extents, tensor.values};
 }
 
-// Scores are divided and filled in f32.
+// The reference divides and fills scores in f32.
 std::vector<double> by_operators(const attention_case& problem, float divisor, data_type type) {
     auto scores =
         test::multiply_matrices(grid_of(problem.query), grid_of(problem.key), false, true).value();
@@ -55,8 +56,8 @@ std::vector<double> by_operators(const attention_case& problem, float divisor, d
     return test::multiply_matrices(weights, grid_of(problem.value), false, false)->values;
 }
 
-// The number of elements per 1024 whose error exceeds that of f32 sums.
-double different(const attention_case& problem, const std::vector<double>& expected) {
+// The number of elements per 1024 that differ by more than the error of f32 sums.
+double differing_per_1024(const attention_case& problem, const std::vector<double>& expected) {
     const std::vector<double> actual = problem.dst.read();
     std::size_t count = 0;
     for (std::size_t i = 0; i < actual.size(); ++i)
@@ -75,8 +76,8 @@ void run(const attention_case& problem, const kernel_table* target, float diviso
     run_attention(*plan, problem.operands(), numbers);
 }
 
-// A weight may be so close to the midpoint of two numbers that the error of the exponential
-// decides, so 1 of 1024 may differ.
+// 1 of 1024 elements may differ, because a weight near the midpoint of two numbers may round either
+// way. Order `tiles` rounds weights before their division, so many elements differ.
 TEST_P(operator_order, rounds_weights_after_their_division) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
@@ -87,15 +88,17 @@ TEST_P(operator_order, rounds_weights_after_their_division) {
             problem.desc.weights_type = type;
             const std::vector<double> expected = by_operators(problem, divisor, type);
             run(problem, GetParam(), divisor);
-            EXPECT_LE(different(problem, expected), 1) << to_string(type) << ", fill " << fill;
+            EXPECT_LE(differing_per_1024(problem, expected), 1)
+                << to_string(type) << ", fill " << fill;
             if (type == data_type::f32) continue;
             problem.desc.order = attention_order::tiles;
             run(problem, GetParam(), divisor);
-            EXPECT_GT(different(problem, expected), 100) << to_string(type) << ", fill " << fill;
+            EXPECT_GT(differing_per_1024(problem, expected), 100)
+                << to_string(type) << ", fill " << fill;
         }
 }
 
-// The sum over all keys, tile by tile, does not depend on the number of queries.
+// Values are added in the order of keys, for any number of queries.
 TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     for (const std::int64_t queries : {1, 3, 8, 33}) {
         attention_case problem = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
@@ -112,7 +115,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
                     sum);
             if (GetParam()->target == isa::avx2 || GetParam()->target == isa::avx512)
                 EXPECT_EQ(actual[static_cast<std::size_t>(c)], static_cast<double>(sum)) << c;
-            else // no fused multiply-add
+            else // other targets may lack a fused multiply-add
                 EXPECT_NEAR(actual[static_cast<std::size_t>(c)], static_cast<double>(sum), 1e-6);
         }
     }

@@ -1,5 +1,6 @@
-// Keys and values in the pages of a cache. A paged result must equal the result of the same keys
-// and values without pages to the bit. Unused pages are guard pages: reading one ends the test.
+// Tests keys and values in the pages of a cache. A result with pages must have the bits of the
+// result without pages; with turned keys, only roundings may differ. Unused pages are guard pages:
+// reading a guard page ends the test.
 
 #include "attention/attention_checks.hpp"
 #include "attention/cache_pages.hpp"
@@ -42,8 +43,9 @@ std::vector<std::byte> random_elements(test::generator& random, data_type type,
     return bytes;
 }
 
-// {pages, keys of a page, heads, columns} in memory, as {pages, heads, keys of a page, columns}.
-// Each page begins on a page of the system, which is protected if no sequence uses it.
+// A cache of {pages, heads, keys of a page, columns}. A page has the layout {keys, heads, columns}
+// in memory; if turned, {heads, columns, keys}. Each page begins on a page of the system. run_paged
+// protects the pages that no sequence uses.
 struct cache {
     cache(test::generator& random, const paged_shape& shape, std::int64_t columns, bool turned)
         : page_elems(shape.page_keys * shape.key_heads * columns), shape_(shape), columns_(columns),
@@ -102,7 +104,7 @@ struct paged_case {
         query = random_elements(random, of.type, sequences * of.heads * of.rows * of.depth);
     }
 
-    // Any page may be used again. Numbers past the length are invalid.
+    // A page may occur several times. Page numbers past the length are invalid.
     void add_row_of_table(std::int64_t length) {
         for (std::int64_t page = 0; page < sequence_pages; ++page) {
             const bool counts = page * shape.page_keys < length;
@@ -122,8 +124,8 @@ struct paged_case {
         result.statistics = {data_type::f32, {sequences, shape.heads, shape.rows}};
         return result;
     }
-    // The same without pages, in the layout {sequences, keys, heads, columns}. Keys past a length
-    // are NaN.
+    // The keys or values without pages, in the layout {sequences, keys, heads, columns}. Numbers
+    // past a length are NaN.
     std::vector<std::byte> joined(const cache& pages, std::int64_t columns) const {
         const std::int64_t keys = sequence_pages * shape.page_keys, width = shape.width();
         std::vector<std::byte> bytes(
@@ -281,7 +283,7 @@ TEST_P(pages, take_odd_shapes) {
                        {200, 63, 65}});
 }
 
-// Other products, so other roundings.
+// The keys without pages are not turned, so products round differently.
 TEST_P(pages, take_turned_keys) {
     for (const data_type type : {data_type::f32, data_type::bf16})
         for (const std::int64_t page_keys : {5, 16, 64, 128})
@@ -351,7 +353,7 @@ TEST(pages, refuse_other_shapes) {
     EXPECT_THROW(make_gradients_plan({problem.desc()}, active_isa()), argument_error);
 }
 
-// What pages add does not depend on the number of keys.
+// The scratch memory that pages add does not depend on the number of keys.
 TEST(pages, need_memory_for_a_tile) {
     const auto added = [](std::int64_t pages) {
         attention_desc desc;

@@ -38,7 +38,7 @@ constexpr std::uint32_t bits(std::initializer_list<int> set) {
 TEST(supported_isas, reads_the_hwcaps_of_an_arm_cpu) {
     fake_cpu cpu;
     EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
-    cpu.capabilities = bits({22}); // SVE; the kernels may use AES besides NEON
+    cpu.capabilities = bits({22}); // SVE, but no AES, which the NEON kernels may use
     EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
     cpu.capabilities = bits({3});
     EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon}));
@@ -69,7 +69,7 @@ fake_cpu skylake_server() {
     return cpu;
 }
 
-TEST(supported_isas, finds_everything_of_an_avx512_cpu) {
+TEST(supported_isas, finds_every_set_of_an_avx512_cpu) {
     EXPECT_EQ(supported_isas(skylake_server()),
               (std::vector<isa>{isa::scalar, isa::sse4, isa::avx2, isa::avx512}));
 }
@@ -102,7 +102,7 @@ TEST(may_use_tiles, is_refused_without_the_hardware) {
     }
 }
 
-TEST(onednn_has_matrix_products, where_no_cap_takes_them_away) {
+TEST(onednn_has_matrix_products, is_true_unless_a_cap_excludes_them) {
     fake_cpu cpu = skylake_server();
     EXPECT_FALSE(onednn_has_matrix_products(cpu, ""));
     cpu.leaves[{7, 0}].edx = bits({24});
@@ -112,14 +112,14 @@ TEST(onednn_has_matrix_products, where_no_cap_takes_them_away) {
         EXPECT_FALSE(onednn_has_matrix_products(cpu, word)) << word;
 }
 
-TEST(has_bf16_products, asks_the_second_leaf) {
+TEST(has_bf16_products, reads_subleaf_1) {
     fake_cpu cpu = skylake_server();
     EXPECT_FALSE(has_bf16_products(cpu));
     cpu.leaves[{7, 1}].eax = bits({5});
     EXPECT_TRUE(has_bf16_products(cpu));
 }
 
-TEST(gains_by_bf16_products, is_true_for_the_vendor_that_issues_them_at_full_rate) {
+TEST(gains_by_bf16_products, is_true_for_amd_only) {
     fake_cpu cpu = skylake_server();
     cpu.leaves[{7, 1}].eax = bits({5});
     EXPECT_FALSE(gains_by_bf16_products(cpu)); // an unmeasured vendor
@@ -131,7 +131,7 @@ TEST(gains_by_bf16_products, is_true_for_the_vendor_that_issues_them_at_full_rat
     EXPECT_FALSE(gains_by_bf16_products(cpu));
 }
 
-TEST(supported_isas, believes_the_operating_system) {
+TEST(supported_isas, needs_states_that_the_system_saves) {
     fake_cpu cpu = skylake_server();
     cpu.states = bits({1, 2}); // no ZMM saved: a kernel booted without AVX-512
     EXPECT_EQ(supported_isas(cpu).back(), isa::avx2);
@@ -157,7 +157,7 @@ TEST(supported_isas, needs_every_feature_of_a_set) {
 
 const std::vector<isa> all_x86{isa::scalar, isa::sse4, isa::avx2, isa::avx512};
 
-TEST(choose_isa, takes_the_highest_without_caps) {
+TEST(choose_isa, chooses_the_highest_without_caps) {
     EXPECT_EQ(choose_isa(all_x86, "", ""), isa::avx512);
     EXPECT_EQ(choose_isa({isa::scalar, isa::sse4}, "", ""), isa::sse4);
 }
@@ -166,7 +166,7 @@ TEST(choose_isa, obeys_max_isa) {
     for (const isa wanted : all_x86) EXPECT_EQ(choose_isa(all_x86, to_string(wanted), ""), wanted);
 }
 
-TEST(choose_isa, takes_amx_by_default) {
+TEST(choose_isa, chooses_amx_by_default) {
     std::vector<isa> supported = all_x86;
     supported.push_back(isa::amx);
     EXPECT_EQ(choose_isa(supported, "", ""), isa::amx);
@@ -178,7 +178,7 @@ TEST(choose_isa, takes_amx_by_default) {
     EXPECT_THROW(choose_isa(all_x86, "amx", ""), argument_error);
 }
 
-TEST(choose_isa, takes_products_of_bf16_on_arm_only_where_they_are_asked_for) {
+TEST(choose_isa, chooses_bf16_products_on_arm_only_by_name) {
     const std::vector<isa> all_arm{isa::scalar, isa::neon, isa::neon_bf16};
     EXPECT_EQ(choose_isa(all_arm, "", ""), isa::neon);
     for (const isa wanted : all_arm)
@@ -226,8 +226,8 @@ TEST(read_caches, divides_shared_caches) {
     EXPECT_EQ(facts.last_level_bytes, 2 << 20);
 }
 
-// A virtual machine with two cores that reports the cache of the whole socket.
-TEST(read_caches, does_not_believe_a_socket_for_two_cores) {
+// A virtual machine with two cores may report the cache of the whole socket.
+TEST(read_caches, limits_the_last_level_cache_per_core) {
     fake_cpu cpu;
     cpu.leaves[{0, 0}].ecx = 0x444d4163; // AuthenticAMD
     cpu.leaves[{0x8000001dU, 0}] = cache_leaf(1, 1, 48, 1);
@@ -236,7 +236,7 @@ TEST(read_caches, does_not_believe_a_socket_for_two_cores) {
     EXPECT_EQ(read_caches(cpu).last_level_bytes, 4 << 20);
 }
 
-TEST(read_caches, survives_a_cpu_that_says_nothing) {
+TEST(read_caches, has_defaults_for_a_cpu_without_leaves) {
     const cache_facts facts = read_caches(fake_cpu());
     EXPECT_GE(facts.l1_bytes, 16 << 10);
     EXPECT_GE(facts.l1_ways, 4);

@@ -7,7 +7,7 @@
 namespace maskwise {
 namespace {
 
-TEST(recent_plans, keeps_the_four_that_were_used_last) {
+TEST(recent_plans, caches_the_four_most_recently_used) {
     recent_plans<int, int> plans;
     std::vector<int> built;
     const auto use = [&](int key) {
@@ -20,7 +20,7 @@ TEST(recent_plans, keeps_the_four_that_were_used_last) {
     EXPECT_EQ(built, (std::vector{1, 2, 3, 4, 5, 2}));
 }
 
-TEST(recent_plans, keeps_nothing_of_a_plan_that_was_refused) {
+TEST(recent_plans, does_not_cache_a_refused_plan) {
     recent_plans<int, int> plans;
     EXPECT_THROW(plans.find(1, []() -> int { throw std::runtime_error("refused"); }),
                  std::runtime_error);

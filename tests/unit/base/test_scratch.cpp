@@ -1,4 +1,4 @@
-// Scratch memory: where values may begin in it, and how much of it is cached.
+// Tests the alignment of scratch memory, and how many objects a pool caches.
 
 #include "base/scratch.hpp"
 
@@ -39,7 +39,7 @@ TEST(scratch_memory, grows_and_never_shrinks) {
     EXPECT_EQ(memory.reserve(scratch_alignment), large);
 }
 
-TEST(scratch_pool, caches_the_last_that_was_given_back) {
+TEST(scratch_pool, caches_the_object_given_back_last) {
     int alive = 0;
     {
         scratch_pool<counted> pool;
@@ -49,10 +49,10 @@ TEST(scratch_pool, caches_the_last_that_was_given_back) {
         pool.give_back(std::move(first));
         pool.give_back(std::move(second));
         EXPECT_EQ(alive, 1);
-        auto taken = pool.take();
-        EXPECT_EQ(taken.get(), last);
+        auto cached = pool.take();
+        EXPECT_EQ(cached.get(), last);
         EXPECT_EQ(pool.take(), nullptr);
-        pool.give_back(std::move(taken));
+        pool.give_back(std::move(cached));
     }
     EXPECT_EQ(alive, 0);
 }

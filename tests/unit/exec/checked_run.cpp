@@ -37,7 +37,7 @@ data_type type_of_width(std::int64_t width_bytes) {
     }
 }
 
-// The buffers of one case, filled, and the expected content of dst.
+// The filled buffers of one case, and the expected bytes of dst.
 class select_data {
 public:
     select_data(generator& random, select_case& layouts) : layouts_(layouts) {
@@ -50,7 +50,7 @@ public:
         expect();
     }
 
-    const char* what_is_wrong() const {
+    const char* fault() const {
         if (!holds(*dst_, expected_)) return "dst is wrong";
         if (layouts_.in_place != 0 && !holds(*src_0_, sources_[0])) return "src_0 was written";
         if (layouts_.in_place != 1 && !holds(*src_1_, sources_[1])) return "src_1 was written";
@@ -96,7 +96,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// Splits tiles like run_select, but at random positions and for small cases, too.
+// Splits the tiles at random positions, even in cases that run_select does not split.
 void run_in_parts(generator& random, const select_plan& plan, const select_case& layouts) {
     const operand_pointers pointers{layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
                                     layouts.dst.data};
@@ -126,7 +126,7 @@ std::string checked_run(generator& random, select_case layouts, isa target) {
     else
         run_select(*plan, layouts.cond.data, layouts.src_0.data, layouts.src_1.data,
                    layouts.dst.data);
-    const char* wrong = data.what_is_wrong();
+    const char* wrong = data.fault();
     if (wrong == nullptr) return {};
     return std::string(wrong) + '\n' + to_string(layouts) + '\n' + maskwise::to_string(*plan);
 }

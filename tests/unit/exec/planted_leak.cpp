@@ -1,5 +1,6 @@
-// Leaks memory on purpose: `caller` on the calling thread, `chunks` in chunks of a parallel run,
-// below oneTBB's frames. Exits with 0 unless LeakSanitizer reports it.
+// Leaks memory on purpose. Argument `caller`: on the calling thread. Argument `chunks`: in the
+// chunks of a parallel run, below oneTBB's frames. Exits with 0 unless LeakSanitizer reports the
+// leak.
 
 #include "exec/parallel.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 std::byte* volatile lost = nullptr;
 
-// A single block could still be found in a register or on a thread's stack.
+// Loses 100 blocks, because a register or a thread's stack may still hold the address of one block.
 void lose_memory(const void*, std::int64_t) {
     for (int i = 0; i < 100; ++i) lost = new std::byte[64];
     lost = nullptr;

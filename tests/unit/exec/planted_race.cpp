@@ -1,5 +1,5 @@
 // Two chunks write one variable without a lock after both have begun, so the race always happens.
-// Exits with 0 unless ThreadSanitizer reports it.
+// Exits with 0 unless ThreadSanitizer reports the race.
 
 #include "exec/parallel.hpp"
 
@@ -14,7 +14,7 @@ struct shared_numbers {
     long sum = 0;
 };
 
-// Relaxed, because a stronger order would order the two writes.
+// Uses relaxed order, because a stronger order would order the two writes.
 void write_unlocked(const void* context, std::int64_t chunk) {
     auto& numbers = *static_cast<shared_numbers*>(const_cast<void*>(context));
     numbers.begun.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The caller's task arena and global_control are respected, and calls from inside tasks work.
+// Maskwise respects the caller's task arena and global_control, and runs inside tasks.
 
 #include "exec/parallel.hpp"
 #include "exec/run_select.hpp"
@@ -21,7 +21,7 @@
 namespace maskwise {
 namespace {
 
-TEST(available_threads, is_the_arenas) {
+TEST(available_threads, is_limited_by_the_arena) {
     tbb::task_arena one(1);
     EXPECT_EQ(one.execute([] { return available_threads(); }), 1);
 }
@@ -31,10 +31,10 @@ TEST(available_threads, is_capped_by_global_control) {
     EXPECT_EQ(available_threads(), 1);
 }
 
-TEST(available_threads, are_all_where_there_is_no_limit) {
-    const int all = available_threads();
+TEST(available_threads, ignores_an_unlimited_global_control) {
+    const int unlimited = available_threads();
     const tbb::global_control none(tbb::global_control::max_allowed_parallelism, SIZE_MAX);
-    EXPECT_EQ(available_threads(), all);
+    EXPECT_EQ(available_threads(), unlimited);
 }
 
 struct thread_log {
@@ -49,50 +49,50 @@ TEST(parallel_run, stays_in_an_arena_of_one) {
         parallel_run(
             64,
             [](const void* context, std::int64_t) {
-                auto& all = *static_cast<thread_log*>(const_cast<void*>(context));
-                const std::lock_guard lock(all.mutex);
-                all.seen.insert(std::this_thread::get_id());
+                auto& threads = *static_cast<thread_log*>(const_cast<void*>(context));
+                const std::lock_guard lock(threads.mutex);
+                threads.seen.insert(std::this_thread::get_id());
             },
             &log);
     });
     EXPECT_EQ(log.seen.size(), 1U);
 }
 
-// A caller's thread and another thread that meet inside one parallel_run.
+// The caller's thread and another thread meet inside one parallel_run.
 struct meeting {
     explicit meeting(tbb::task_arena& where) : arena(where) {}
 
     tbb::task_arena& arena;
     const std::thread::id caller = std::this_thread::get_id();
-    std::atomic<bool> has_helper = false, is_caller_taken = false;
+    std::atomic<bool> has_helper = false, has_caller_run_task = false;
 };
 
-// With a timeout, because a second thread may never come and the task may never begin.
+// Waits for at most 200 sleeps of 100 us, because the flag may never be set.
 void wait_for(const std::atomic<bool>& flag) {
     for (int i = 0; i < 200 && !flag; ++i)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 // The caller's chunk waits for a second thread. The second thread adds a task to the arena and
-// delays its chunk, so the caller waits.
+// delays its own chunk, so that the caller waits for this chunk.
 void meet(const void* context, std::int64_t) {
     const auto& shared = *static_cast<const std::shared_ptr<meeting>*>(context);
     if (std::this_thread::get_id() == shared->caller) return wait_for(shared->has_helper);
     shared->has_helper = true;
     shared->arena.enqueue([shared] {
-        if (std::this_thread::get_id() == shared->caller) shared->is_caller_taken = true;
+        if (std::this_thread::get_id() == shared->caller) shared->has_caller_run_task = true;
     });
-    wait_for(shared->is_caller_taken);
+    wait_for(shared->has_caller_run_task);
 }
 
-// The caller may hold a lock that its other tasks need. While it waits for chunks of other threads,
-// it must not begin such a task.
-TEST(parallel_run, begins_no_task_of_the_callers_meanwhile) {
+// The caller may hold a lock that its other tasks need. While the caller waits for chunks of other
+// threads, it must not begin such a task.
+TEST(parallel_run, begins_no_other_task_while_it_waits) {
     tbb::task_arena arena(2);
     for (int i = 0; i < 5; ++i) {
         const auto shared = std::make_shared<meeting>(arena);
         arena.execute([&] { parallel_run(2, meet, &shared); });
-        EXPECT_FALSE(shared->is_caller_taken);
+        EXPECT_FALSE(shared->has_caller_run_task);
     }
 }
 
@@ -124,8 +124,8 @@ TEST(run_select, works_inside_tasks) {
     for (const auto& result : results) EXPECT_EQ(result, select.src_0);
 }
 
-// The caller's group belongs to the caller: cancelling it does not cancel work inside.
-TEST(run_select, is_complete_where_the_callers_tasks_are_cancelled) {
+// Cancelling the caller's task group must not cancel the Select.
+TEST(run_select, completes_although_the_callers_tasks_are_cancelled) {
     const all_true_select select(1 << 22);
     auto result = select.empty_result();
     tbb::task_group_context callers;

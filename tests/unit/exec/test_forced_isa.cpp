@@ -1,5 +1,6 @@
-// Runs once for each value of MASKWISE_MAX_ISA. MASKWISE_TEST_EXPECT has the expected result: an
-// instruction set's name, or "refused".
+// ctest runs this test once for each tested cap. MASKWISE_TEST_EXPECT is an instruction set's name,
+// or "refused". If MASKWISE_TEST_EXPECT is not set, the test expects the default: the highest set
+// except neon_bf16.
 
 #include "base/error.hpp"
 #include "exec/run_select.hpp"
@@ -23,9 +24,9 @@ select_desc vector_of(std::int64_t n) {
 std::string expected() {
     const char* text = std::getenv("MASKWISE_TEST_EXPECT");
     if (text != nullptr) return text;
-    std::vector<isa> unasked = supported_isas(native_cpu());
-    std::erase(unasked, isa::neon_bf16); // chosen by name only
-    return std::string(to_string(unasked.back()));
+    std::vector<isa> by_default = supported_isas(native_cpu());
+    std::erase(by_default, isa::neon_bf16); // chosen by name only
+    return std::string(to_string(by_default.back()));
 }
 
 bool is_supported(const std::string& name) {
@@ -36,17 +37,17 @@ bool is_supported(const std::string& name) {
 
 TEST(forced_isa, decides_which_kernel_runs) {
     if (std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr && !is_supported(expected()))
-        GTEST_SKIP() << "this CPU has no " << expected() << " to cap at";
+        GTEST_SKIP() << "this CPU has no " << expected() << ", so the cap has no effect";
     if (expected() == "refused" || !is_supported(expected())) {
         EXPECT_THROW(active_isa(), argument_error);
-        EXPECT_THROW(active_isa(), argument_error); // at every call, not only the first
+        EXPECT_THROW(active_isa(), argument_error); // at the second call, too
         EXPECT_THROW(make_select_plan(vector_of(100)), argument_error);
         return;
     }
     const auto plan = make_select_plan(vector_of(100));
     EXPECT_EQ(to_string(plan->target), expected());
     EXPECT_TRUE(test::has(to_string(*plan), {"isa=" + expected()}));
-    // The plan calls a function of that table, and of no table with another base.
+    // The plan's kernel is in every table with the same base, and in no other table.
     const isa base = kernel_table_for(plan->target).base;
     for (const kernel_table* table : kernel_tables()) {
         const bool chosen = table->base == base;

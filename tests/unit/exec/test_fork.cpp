@@ -1,6 +1,5 @@
-// A child of a fork compiles and runs, whatever the fork interrupted. It has threads if
-// oneTBB's were never started before. Unless its name says so, a test forks before it uses the
-// engine; each test is a process.
+// A forked child compiles and runs, even if another thread of the parent was compiling. The child
+// has threads if the parent never started oneTBB's threads. Each test is a separate process.
 
 #include "exec/parallel.hpp"
 #include "exec/run_rows.hpp"
@@ -19,7 +18,8 @@
 namespace maskwise {
 namespace {
 
-// The result of body() in a child of this process. A child that hangs is killed.
+// Returns the result of body() in a child process, or -1 if the child crashes. An alarm ends a
+// child that hangs.
 int answer_of_child(const std::function<int()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -52,9 +52,9 @@ void run_a_row() {
     run_rows(make_row_plan(desc, active_isa()), {scores, result, {}});
 }
 
-TEST(fork_of_a_process, leaves_the_child_its_threads_until_they_were_used) {
+TEST(fork_of_a_process, gives_the_child_threads_unless_the_parent_used_them) {
     select_works();
-    run_a_row(); // both too small for threads
+    run_a_row(); // Select and rows are too small for threads
     const int threads = answer_of_child(available_threads);
     parallel_run(64, wait_for_chunks, nullptr);
     EXPECT_EQ(answer_of_child([] {
@@ -65,7 +65,8 @@ TEST(fork_of_a_process, leaves_the_child_its_threads_until_they_were_used) {
     EXPECT_EQ(threads, available_threads());
 }
 
-// In the parent, another thread compiles for the first time. The fork occurs during that.
+// Forks `delay` after another thread begins the process's first compile. Returns 0 if a Select
+// works in the child.
 int fork_beside_first_compile(std::chrono::microseconds delay) {
     std::atomic<bool> has_begun{false};
     std::jthread first([&] {
@@ -79,9 +80,9 @@ int fork_beside_first_compile(std::chrono::microseconds delay) {
     return answer_of_child([] { return select_works() ? 0 : 1; });
 }
 
-TEST(fork_of_a_process, may_fall_into_the_first_compile_of_another_thread) {
+TEST(fork_of_a_process, may_interrupt_the_first_compile_of_another_thread) {
 #ifdef MASKWISE_ADDRESS_SANITIZER
-    GTEST_SKIP() << "in the child its allocator's locks stay with threads that are not there";
+    GTEST_SKIP() << "missing threads of the parent may hold locks of the sanitizer's allocator";
 #endif
     for (int i = 0; i < 200; ++i)
         ASSERT_EQ(answer_of_child(

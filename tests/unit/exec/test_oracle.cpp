@@ -1,5 +1,5 @@
-// Random Selects of every layout against the byte-moving reference, for every instruction set of
-// this machine.
+// Compares random Selects of every layout with the byte-moving reference, on every instruction set
+// of this machine.
 
 #include "checked_run.hpp"
 
@@ -23,8 +23,8 @@ void check_case(generator& random, std::uint64_t seed, isa target, const select_
     ASSERT_EQ(checked_run(random, layouts, target), "");
 }
 
-// Sanitizers make each case ten times slower or more. They find faults that every case shows.
-constexpr std::uint64_t thinned(std::uint64_t cases) {
+// Fewer cases run with a sanitizer, because sanitizers are slow.
+constexpr std::uint64_t reduced(std::uint64_t cases) {
 #if defined(__SANITIZE_THREAD__)
     return cases / 20 + 2;
 #elif defined(__SANITIZE_ADDRESS__)
@@ -40,7 +40,7 @@ protected:
         check(cases, [&](generator& random) { return make_case(random, most_elements); });
     }
     void check(std::uint64_t cases, const std::function<select_case(generator&)>& make) const {
-        for (std::uint64_t i = 0; i < thinned(cases) && !HasFatalFailure(); ++i) {
+        for (std::uint64_t i = 0; i < reduced(cases) && !HasFatalFailure(); ++i) {
             generator random(base_seed() + i);
             const select_case sample = make(random);
             check_case(random, base_seed() + i, GetParam(), sample);
@@ -60,7 +60,8 @@ TEST_P(oracle, permuted_shapes) {
     check(40, make_permuted_case);
 }
 
-// src_0 consists of runs, but its last run has one element, as have all runs of src_1.
+// src_0 has runs of 257 elements, so a tile may end after one element of a run. All runs of src_1
+// have one element.
 TEST_P(oracle, runs_that_end_in_one_element) {
     const view cond{nullptr, {5, 129, 1}, {129, 1, 1}};
     const auto source = [](std::vector<std::int64_t> strides_bytes) {
@@ -72,7 +73,7 @@ TEST_P(oracle, runs_that_end_in_one_element) {
     });
 }
 
-// A row of cond ends at a page boundary, the next page is unmapped, and rows are walked upwards.
+// Each row of cond ends at a page boundary, and the next page is not readable.
 TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     constexpr std::int64_t rows = 600, columns = 9;
     const std::int64_t page = sysconf(_SC_PAGESIZE), row_bytes = 2 * page;
@@ -103,8 +104,8 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     munmap(memory, bytes);
 }
 
-// Frames of a signal. In whole tiles, a frame begins where the previous one ends, so frames are
-// read in place. At the frames' ends, tiles are packed.
+// src_0's frames begin one tile width apart, like frames of a signal. Whole tiles of adjacent
+// frames are contiguous, so they are read in place. Smaller tiles at the frames' ends are packed.
 TEST_P(oracle, frames_one_tile_apart) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,
@@ -117,7 +118,7 @@ TEST_P(oracle, frames_one_tile_apart) {
     check(3, [&](generator&) { return frames; });
 }
 
-// Large enough for run_select to use several threads.
+// Cases may be large enough for several threads.
 TEST_P(oracle, shapes_in_parallel) {
     check(60, 4000000);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t threads = 16;
 
-struct dealt {
+struct part_case {
     const char* name;
     select_desc desc;
     bool is_boxed = false; // tiles are boxes, not rows
@@ -32,19 +32,19 @@ tensor_desc padded(data_type type, const dims& shape, std::int64_t elements) {
     return desc;
 }
 
-std::vector<dealt> descs() {
+std::vector<part_case> descs() {
     const auto mask = [](const dims& shape) { return dense_desc(data_type::boolean, shape); };
     const auto f32 = [](const dims& shape) { return dense_desc(data_type::f32, shape); };
     const dims flat{1 << 19}, heads{8, 256, 256}, odd{500, 1003}, pixels{170000, 3};
     const tensor_desc bytes = dense_desc(data_type::i8, {1 << 21});
-    const tensor_desc turned = transposed(data_type::f32, odd);
+    const tensor_desc transposed_odd = transposed(data_type::f32, odd);
     return {{"contiguous", {mask(flat), f32(flat), f32(flat), f32(flat)}},
             {"bytes", {mask({1 << 21}), bytes, bytes, bytes}},
             {"mask of heads", {mask({256, 256}), f32(heads), f32({}), f32(heads)}},
-            {"rows of one side", {mask({500, 1}), f32(odd), f32(odd), f32(odd)}},
+            {"one cond per row", {mask({500, 1}), f32(odd), f32(odd), f32(odd)}},
             {"padded dst", {mask(odd), f32(odd), f32(odd), padded(data_type::f32, odd, 5)}},
-            {"src_1 transposed", {mask(odd), f32(odd), turned, f32(odd)}, true},
-            {"dst transposed", {mask(odd), f32(odd), f32(odd), turned}, true},
+            {"src_1 transposed", {mask(odd), f32(odd), transposed_odd, f32(odd)}, true},
+            {"dst transposed", {mask(odd), f32(odd), f32(odd), transposed_odd}, true},
             {"rows of 3", {mask({170000, 1}), f32(pixels), f32(pixels), f32(pixels)}}};
 }
 
@@ -59,8 +59,9 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const select_plan& p
     return ranges;
 }
 
-// The parts that write to each cache line of dst. dst begins `offset` bytes into a line.
-std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
+// For each cache line of dst, counts the parts that write to the line. dst begins `offset` bytes
+// into a line.
+std::vector<int> writers_of_lines(const part_case& d, std::size_t offset) {
     const auto plan = build_plan(d.desc, active_isa(), 0);
     const auto bytes_of = [](const tensor_desc& t) {
         std::int64_t last = static_cast<std::int64_t>(width_bytes(t.type));
@@ -86,10 +87,10 @@ std::vector<int> writers_of_lines(const dealt& d, std::size_t offset) {
     return writers;
 }
 
-// A line that two parts write moves between cores. Boxes whose pieces end within lines share many
-// lines, but no line has three writers.
-TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
-    for (const dealt& d : descs())
+// If two parts write a line, the line moves between cores. Boxes share many lines, because their
+// pieces end within lines. Still, no line has three writers.
+TEST(run_tiles_in_parts, adjacent_parts_of_rows_share_at_most_one_line) {
+    for (const part_case& d : descs())
         for (const std::size_t offset : {std::size_t{0}, std::size_t{20}}) {
             const std::vector<int> writers = writers_of_lines(d, offset);
             const auto shared = std::ranges::count_if(writers, [](int n) { return n > 1; });
@@ -100,7 +101,7 @@ TEST(run_tiles_in_parts, parts_of_rows_meet_in_one_line_at_most) {
         }
 }
 
-// Threads are used from 1 MiB and two tiles on; each thread gets four parts.
+// Work of at least 1 MiB and two tiles runs on several threads. Each thread gets up to four parts.
 TEST(choose_parts, wakes_threads_only_for_enough_work) {
     const auto on = [](int count, std::int64_t bytes, std::int64_t tiles) {
         const parallel_loop loop{count, [](std::int64_t, const auto&) {}};

@@ -1,4 +1,4 @@
-// Elements of every type that rows read and write, on every instruction set.
+// Tests every element type that rows read and write, on every instruction set of this CPU.
 
 #include "exec/run_rows.hpp"
 #include "support/numbers.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 class row_types : public testing::TestWithParam<isa> {};
 
-// Rows without operands or arithmetic: conversion from one type to another.
+// Runs rows without operands or steps, which only convert elements.
 template <typename From, typename To>
 std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
                           isa target) {
@@ -66,7 +66,7 @@ TEST_P(row_types, reads_the_masked_value_in_every_type) {
     }
 }
 
-// Types that rows do not compute with are copied, also by streaming stores.
+// Rows without steps copy the bits, with plain stores and with streaming stores.
 TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     constexpr std::int64_t columns = 64;
     constexpr std::uint32_t signalling = 0x7F812345;
@@ -80,8 +80,8 @@ TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     }
 }
 
-// At every alignment: aligned whole vectors bypass the caches.
-TEST_P(row_types, are_the_same_past_the_caches) {
+// Only aligned whole vectors use streaming stores, so the test shifts the result.
+TEST_P(row_types, are_the_same_with_streaming_stores) {
     constexpr std::int64_t columns = 777;
     std::vector<float> scores(columns);
     for (std::size_t i = 0; i < scores.size(); ++i)
@@ -102,7 +102,8 @@ TEST_P(row_types, are_the_same_past_the_caches) {
 }
 
 TEST_P(row_types, rounds_to_the_nearest_f16) {
-    // Ties round to even, the largest finite number is 65504, the smallest is 2^-24.
+    // Ties round to even. The largest finite number is 65504, and the smallest positive number is
+    // 2^-24.
     const std::vector<std::pair<float, std::uint16_t>> cases = {
         {1.0F + 0x1p-11F, 0x3C00}, {1.0F + 0x3p-11F, 0x3C02}, {-1.0F - 0x1.8p-11F, 0xBC01},
         {65504.0F, 0x7BFF},        {65519.0F, 0x7BFF},        {65520.0F, 0x7C00},

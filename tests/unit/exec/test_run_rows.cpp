@@ -1,5 +1,4 @@
-// Random rows through a table of chains, on every instruction set, compared with the chain in
-// double precision.
+// Compares random rows with double precision, for each chain of a table, on every instruction set.
 
 #include "exec/run_rows.hpp"
 #include "support/case_generator.hpp"
@@ -25,7 +24,8 @@ struct row_work {
     std::optional<row_soft_max> soft_max = std::nullopt;
 };
 
-// One chain on one matrix of scores. Operands are a scalar, a row and a whole matrix.
+// One chain and the size of its scores. Its operands are a scalar, a row, a matrix and, for a
+// Select, a cond.
 struct example {
     std::int64_t heads, rows, columns;
     row_work work;
@@ -47,13 +47,13 @@ struct data {
 data random_data(const example& sample, unsigned seed) {
     test::generator random(seed);
     std::normal_distribution<float> normal(0.0F, 3.0F);
-    const auto fill = [&](std::int64_t count) {
-        std::vector<float> values(static_cast<std::size_t>(count));
+    const auto fill = [&](std::int64_t size) {
+        std::vector<float> values(static_cast<std::size_t>(size));
         for (float& value : values) value = normal(random);
         return values;
     };
-    const std::int64_t all = sample.heads * sample.rows * sample.columns;
-    data result{fill(all), {1.75F}, fill(sample.columns), fill(all), {}};
+    const std::int64_t count = sample.heads * sample.rows * sample.columns;
+    data result{fill(count), {1.75F}, fill(sample.columns), fill(count), {}};
     result.cond.resize(static_cast<std::size_t>(sample.rows * sample.columns));
     for (auto& byte : result.cond) byte = std::byte{static_cast<std::uint8_t>(random() % 3)};
     return result;
@@ -68,9 +68,10 @@ row_desc dense_rows(const dims& shape, const row_work& work) {
     return desc;
 }
 
-// The same without operands.
-std::vector<float> through(const std::vector<float>& rows, const dims& shape, const row_work& work,
-                           isa target, const parallel_loop* loop = nullptr) {
+// Runs dense rows without operands and returns the result.
+std::vector<float> run_dense(const std::vector<float>& rows, const dims& shape,
+                             const row_work& work, isa target,
+                             const parallel_loop* loop = nullptr) {
     std::vector<float> result(rows.size(), NAN);
     run_rows(make_row_plan(dense_rows(shape, work), target), {rows.data(), result.data(), {}},
              loop);
@@ -97,14 +98,14 @@ double operand_at(const data& from, std::size_t operand, std::size_t element, st
 
 constexpr float slope = 0.25F;
 
-// Every operator that a graph may have, by name.
+// The reference operation for each operator of operators.inc.
 const std::map<row_operator, test::operation>& arithmetic() {
-    static const std::map<row_operator, test::operation> all{
+    static const std::map<row_operator, test::operation> operations{
 #define MASKWISE_ROW_UNARY(name, ...) {row_operator::name, test::operation::name},
 #define MASKWISE_ROW_BINARY(name, ...) MASKWISE_ROW_UNARY(name, )
 #include "kernel/rows/operators.inc"
     };
-    return all;
+    return operations;
 }
 
 double combined(double a, double b, row_operator op) {
@@ -121,11 +122,11 @@ struct wanted_row {
     double statistics = 0;
 };
 
-// The result of one step on one element.
+// Applies one step to one element.
 struct stepped {
     const data& from;
     std::size_t element, column; // in the scores, in the row
-    bool cond, is_kept;
+    bool cond, is_unmasked;
     double value;
 
     double side(std::size_t operand) const { return operand_at(from, operand, element, column); }
@@ -134,7 +135,7 @@ struct stepped {
         return combined(value, side(step.side), step.op);
     }
     double operator()(const row_select& step) const {
-        const bool keeps = step.cond ? cond == (step.op == row_operator::select_kept) : is_kept;
+        const bool keeps = step.cond ? cond == (step.op == row_operator::select_kept) : is_unmasked;
         return keeps ? value : side(step.side);
     }
 };
@@ -150,9 +151,10 @@ wanted_row expected_row(const example& sample, const data& from, std::int64_t nu
     for (const row_step& step : sample.work.steps)
         for (std::size_t c = 0; c < columns; ++c) {
             const auto byte = from.cond[static_cast<std::size_t>(in_matrix) * columns + c];
-            const bool is_kept = in_matrix + sample.causal_offset >= static_cast<std::int64_t>(c);
-            row[c] = std::visit(stepped{from, first + c, c, byte != std::byte{0}, is_kept, row[c]},
-                                step);
+            const bool is_unmasked =
+                in_matrix + sample.causal_offset >= static_cast<std::int64_t>(c);
+            row[c] = std::visit(
+                stepped{from, first + c, c, byte != std::byte{0}, is_unmasked, row[c]}, step);
         }
     if (!sample.work.soft_max) return wanted;
     wanted.statistics =
@@ -175,8 +177,8 @@ row_step causal(std::size_t side) {
 
 const std::vector<row_work>& chains() {
     using enum row_operator;
-    constexpr row_soft_max zero{true}, nan{false}; // of a row of -infinity
-    static const std::vector<row_work> all = {
+    constexpr row_soft_max zero{true}, nan{false}; // for a row of -infinity
+    static const std::vector<row_work> list = {
         {{select(select_kept, scalar_operand)}},
         {{select(select_masked, matrix_operand)}},
         {{combine(divide, scalar_operand), select(select_kept, scalar_operand),
@@ -194,10 +196,10 @@ const std::vector<row_work>& chains() {
         {{combine(subtract_from, matrix_operand), combine(divide_into, row_operand_number)}},
         {{change(leaky_relu), select(select_kept, row_operand_number), change(round_bf16)}, zero},
     };
-    return all;
+    return list;
 }
 
-// If a vector has one element, f32 sums lose some precision with every column.
+// Long rows have a larger tolerance: without vectors, f32 sums lose precision with every column.
 void expect_near(const example& sample, double got, double want, std::int64_t row,
                  std::int64_t column) {
     const double allowed = sample.columns > 4000 ? 1e-5 : 2e-6;
@@ -208,7 +210,7 @@ void expect_near(const example& sample, double got, double want, std::int64_t ro
             << "row " << row << " column " << column;
 }
 
-// Rows end at a guard page.
+// Compares one chain with the reference. Rows end at a guard page.
 void check(const example& sample, isa target, unsigned seed, float scalar) {
     data from = random_data(sample, seed);
     from.scalar[0] = scalar;
@@ -269,13 +271,14 @@ TEST_P(run_rows_test, masks_with_minus_infinity) {
                     GetParam(), 3, static_cast<float>(-infinity));
 }
 
-// Only NaN and -infinity: the maximum ignores the NaN, but the NaN must not vanish.
+// The first row has only a NaN and -infinity. The maximum ignores the NaN, but the row must become
+// NaN.
 TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), hidden = -INFINITY;
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
         std::vector<float> scores(static_cast<std::size_t>(2 * columns), hidden);
         scores[3] = nan;
-        const auto result = through(scores, {2, columns}, {{}, row_soft_max{true}}, GetParam());
+        const auto result = run_dense(scores, {2, columns}, {{}, row_soft_max{true}}, GetParam());
         for (std::size_t i = 0; i < result.size(); ++i) {
             const bool is_first_row = i < static_cast<std::size_t>(columns);
             EXPECT_EQ(std::isnan(result[i]), is_first_row) << i;
@@ -284,8 +287,8 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     }
 }
 
-// Rows of -infinity, with +infinity or with a NaN become zeros; a row of numbers stays.
-TEST_P(run_rows_test, makes_zeros_of_nan) {
+// A row becomes zeros if it has only -infinity, or if it has +infinity or a NaN.
+TEST_P(run_rows_test, replaces_nan_by_zero) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
         const auto count = static_cast<std::size_t>(columns);
@@ -294,7 +297,7 @@ TEST_P(run_rows_test, makes_zeros_of_nan) {
         scores[count + 3] = INFINITY;
         scores[2 * count + 4] = nan;
         const row_work zeros{{}, row_soft_max{false, true}};
-        const auto result = through(scores, {4, columns}, zeros, GetParam());
+        const auto result = run_dense(scores, {4, columns}, zeros, GetParam());
         for (std::size_t i = 0; i < result.size(); ++i)
             ASSERT_FLOAT_EQ(result[i], i < 3 * count ? 0 : 1 / static_cast<float>(columns)) << i;
     }
@@ -308,12 +311,12 @@ TEST_P(run_rows_test, runs_on_the_threads_of_a_loop) {
                                  parts = count;
                                  for (std::int64_t i = count; i-- > 0;) body(i);
                              }};
-    const auto result = through(scores, {rows, columns}, {{}, row_soft_max()}, GetParam(), &loop);
+    const auto result = run_dense(scores, {rows, columns}, {{}, row_soft_max()}, GetParam(), &loop);
     EXPECT_GE(parts, 3);
     for (const float value : result) ASSERT_FLOAT_EQ(value, 1.0F / columns);
 }
 
-TEST_P(run_rows_test, takes_rows_longer_than_its_buffers) {
+TEST_P(run_rows_test, computes_rows_longer_than_its_buffers) {
     unsigned seed = 7;
     for (const row_work& work : chains())
         for (const std::int64_t columns :
@@ -325,7 +328,7 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
     check({16, 64, 200, chains()[2], 0}, GetParam(), 99, -2.0F);
 }
 
-// An 8-bit result is within half a unit of the value, saturated.
+// An 8-bit result is within half a unit of the saturated value.
 TEST_P(run_rows_test, quantizes) {
     const example sample{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(sample, 5);
@@ -347,8 +350,8 @@ TEST_P(run_rows_test, quantizes) {
     }
 }
 
-// Pieces of a row that is cut, the last one shorter, in place and on threads: each element is
-// computed once.
+// Long rows are cut into pieces, and the last piece may be shorter. In place, an element that is
+// computed twice is wrong.
 TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
@@ -366,7 +369,8 @@ TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     }
 }
 
-// Layouts and broadcasts that rows along the last dimension cannot have.
+// The rows run along the first dimension, which is innermost in memory. Rows along the last
+// dimension could not have these layouts and broadcasts.
 TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
     const dims shape{3, 5, 7};
     row_desc desc;
@@ -385,13 +389,13 @@ TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
             }
 }
 
-// All bit patterns, because uninitialized memory is often all ones.
+// Tests several NaN patterns. One has all bits set, as uninitialized memory often has.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
         for (const std::size_t index : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {
             std::vector<float> row(33, 0.5F);
             std::memcpy(&row[index], &bits, sizeof bits);
-            for (const float value : through(row, {33}, {{}, row_soft_max{false}}, GetParam()))
+            for (const float value : run_dense(row, {33}, {{}, row_soft_max{false}}, GetParam()))
                 ASSERT_TRUE(std::isnan(value)) << std::hex << bits << " at " << index;
         }
 }

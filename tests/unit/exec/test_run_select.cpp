@@ -38,24 +38,24 @@ struct select_buffers {
     float src_1 = -7.0F;
 };
 
-TEST(run_select, touches_nothing_where_dst_is_empty) {
+TEST(run_select, touches_nothing_if_dst_is_empty) {
     const auto plan = make_select_plan(dense({0, 5}, {0, 5}));
     run_select(*plan, nullptr, nullptr, nullptr, nullptr);
 }
 
-enum class ran { nothing, plain, other };
+enum class ran { nothing, plain, streaming };
 ran last_run = ran::nothing; // set by the kernels below
 
-// A dst that shares memory with a source is cached. Streaming stores would force another read from
-// memory.
-TEST(run_select, does_not_write_past_the_caches_in_place) {
+// If dst is also a source, reading the source brings dst's lines into the cache. Streaming stores
+// would evict them, so the next reader would load them from memory again.
+TEST(run_select, does_not_stream_in_place) {
     const dims shape{40, 1000};
     select_desc desc = dense(shape, shape);
     desc.src_1 = desc.src_0;
     select_plan plan = *build_plan(desc, active_isa(), 0);
     EXPECT_EQ(plan.key.store, store_policy::stream);
     EXPECT_GT(plan.tiles, 1);
-    plan.run = [](const select_tile&) { last_run = ran::other; };
+    plan.run = [](const select_tile&) { last_run = ran::streaming; };
     plan.run_plain = [](const select_tile&) { last_run = ran::plain; };
     const std::vector<unsigned char> cond(40000);
     std::vector<float> a(40000), b(40000), c(40000);
@@ -64,13 +64,12 @@ TEST(run_select, does_not_write_past_the_caches_in_place) {
         run_select(plan, cond.data(), src_0, src_1, dst);
         return last_run;
     };
-    EXPECT_EQ(kernel_of(a.data(), b.data(), c.data()), ran::other);
+    EXPECT_EQ(kernel_of(a.data(), b.data(), c.data()), ran::streaming);
     EXPECT_EQ(kernel_of(a.data(), b.data(), a.data()), ran::plain);
     EXPECT_EQ(kernel_of(a.data(), b.data(), b.data()), ran::plain);
 }
 
-// A loop that runs backwards on one thread. It must not allocate, because it could not report a
-// failure.
+// A loop that runs backwards on the calling thread and does not allocate.
 parallel_loop backwards(int threads, std::int64_t& calls) {
     return {threads, [&calls](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 for (std::int64_t i = count; i-- > 0; ++calls) body(i);
@@ -118,7 +117,7 @@ TEST(run_select, a_loop_of_one_thread_is_not_called) {
     EXPECT_TRUE(buffers.is_right());
 }
 
-TEST(run_select, a_fork_before_its_first_use_allocates_nothing) {
+TEST(run_select, a_fork_before_the_first_select_allocates_nothing) {
     const std::int64_t before = test::allocations();
     const pid_t child = fork();
     if (child == 0) _exit(0);
@@ -131,8 +130,8 @@ TEST(parallel_run, calls_each_chunk_once) {
     parallel_run(
         1000,
         [](const void* context, std::int64_t chunk) {
-            auto& all = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(context));
-            ++all[static_cast<std::size_t>(chunk)];
+            auto& counts = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(context));
+            ++counts[static_cast<std::size_t>(chunk)];
         },
         &calls);
     for (const auto& count : calls) EXPECT_EQ(count, 1);

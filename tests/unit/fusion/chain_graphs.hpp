@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Attention as a list of operators, for tests of the matcher.
+// Builds attention as a list of operators, for tests of the matcher.
 namespace maskwise::graph {
 
 inline const dims matrix{1, 4, 8, 8};
@@ -53,7 +53,7 @@ struct partition {
     std::optional<fusion::row_chain> find(std::string& reason) const {
         return fusion::find_row_chain(ops, outputs, reason);
     }
-    // The chain. The test fails if there is none.
+    // Returns the chain. Throws if there is no chain.
     fusion::row_chain chain() const {
         std::string reason;
         const auto match = find(reason);
@@ -61,7 +61,7 @@ struct partition {
     }
 };
 
-// Changes that turn one partition into another.
+// A change turns one partition into another partition.
 using change = std::function<void(partition&)>;
 
 inline change use_again(std::size_t id) {
@@ -90,14 +90,14 @@ inline change all_of(std::vector<change> list) {
         for (const change& each : list) each(p);
     };
 }
-// Lets an operator before all others compute the value.
+// Adds an operator that computes value `id`, before all other operators.
 inline change make_inside(std::size_t id) {
     return [=](partition& p) {
         p.ops.insert(p.ops.begin(), make(9, op_kind::other, {tensor(30)}, id));
     };
 }
 
-// MatMul, Divide, Select, Add, SoftMax, MatMul: operators 1 to 6.
+// Operators 1 to 6: MatMul, Divide, Select, Add, SoftMax, MatMul.
 inline partition attention() {
     return {{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
              make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
@@ -107,8 +107,8 @@ inline partition attention() {
              make(6, op_kind::other, {tensor(weights), tensor(value)}, result)}};
 }
 
-// Attention with a mask computed from indices: operators 10 to 12, and 13, which moves the
-// boundary.
+// Attention with a causal mask. Operators 10 to 12 compute the mask from indices. Operator 13 moves
+// the boundary.
 inline partition causal() {
     partition graph = attention();
     graph.ops.insert(graph.ops.begin() + 2,

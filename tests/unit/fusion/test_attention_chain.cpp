@@ -11,7 +11,7 @@ namespace {
 
 using namespace graph;
 
-// The partition with MatMuls in place of its operators without a name.
+// Replaces operators 1 and 6 by MatMuls.
 partition with_products(partition graph) {
     graph.at(1).kind = graph.at(6).kind = op_kind::mat_mul;
     return graph;
@@ -23,7 +23,7 @@ std::optional<attention_chain> find(const partition& graph) {
     return chain ? find_attention(graph.ops, graph.outputs, *chain) : std::nullopt;
 }
 
-const std::vector<int> as_it_is{0, 1, 2, 3}, turned{0, 1, 3, 2};
+const std::vector<int> in_order{0, 1, 2, 3}, last_two_swapped{0, 1, 3, 2};
 
 TEST(attention_chain, is_a_chain_between_two_products) {
     const auto match = find(with_products(attention()));
@@ -32,9 +32,9 @@ TEST(attention_chain, is_a_chain_between_two_products) {
     EXPECT_EQ(match->key.tensor.id, key);
     EXPECT_EQ(match->value.tensor.id, value);
     EXPECT_EQ(match->dst, result);
-    EXPECT_EQ(match->query.order, as_it_is);
-    EXPECT_EQ(match->key.order, turned); // {depth, keys}
-    EXPECT_EQ(match->value.order, as_it_is);
+    EXPECT_EQ(match->query.order, in_order);
+    EXPECT_EQ(match->key.order, last_two_swapped); // {depth, keys}
+    EXPECT_EQ(match->value.order, in_order);
     EXPECT_TRUE(find(with_products(causal())));
 }
 
@@ -43,9 +43,9 @@ TEST(attention_chain, follows_transposed_matrices) {
     other.at(1).transpose_a = other.at(1).transpose_b = other.at(6).transpose_b = true;
     const auto match = find(other);
     ASSERT_TRUE(match);
-    EXPECT_EQ(match->query.order, turned);
-    EXPECT_EQ(match->key.order, as_it_is);
-    EXPECT_EQ(match->value.order, turned);
+    EXPECT_EQ(match->query.order, last_two_swapped);
+    EXPECT_EQ(match->key.order, in_order);
+    EXPECT_EQ(match->value.order, last_two_swapped);
 }
 
 TEST(attention_chain, follows_transposes_of_its_inputs) {
@@ -60,10 +60,7 @@ TEST(attention_chain, follows_transposes_of_its_inputs) {
     EXPECT_EQ(match->op_ids.size(), moved.ops.size());
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
-    moved.ops[0].order = {0,
-                          // another rank: left out, so the attention is not the whole
-                          // partition
-                          1};
+    moved.ops[0].order = {0, 1}; // another rank, so the Transpose is not part of the attention
     EXPECT_FALSE(find(moved));
 }
 
@@ -85,8 +82,8 @@ TEST(attention_chain, follows_transposes_of_its_result) {
     EXPECT_FALSE(find(moved));
 }
 
-// Each change turns a partition that is one attention into one that is not.
-TEST(attention_chain, leaves_other_partitions) {
+// After each change, the partition is no longer one attention.
+TEST(attention_chain, refuses_other_partitions) {
     const change changes[] = {
         set_kind(1, op_kind::other),
         set_kind(6, op_kind::other),
@@ -95,7 +92,7 @@ TEST(attention_chain, leaves_other_partitions) {
         [](partition& p) { p.at(1).inputs.push_back(tensor(40)); }, // a bias of the product
         output(weights),
         [](partition& p) { p.ops.push_back(make(9, op_kind::tanh, {tensor(result)}, 30)); },
-        make_inside(key), // keys that the partition makes
+        make_inside(key), // the partition computes the keys
         swap_inputs(6, 0, 1),
     };
     for (const change& spoil : changes) {
@@ -121,7 +118,7 @@ TEST(attention_form, scales_caps_and_biases) {
     const float values[] = {4, 0, 0, -1000};
     const auto numbers = attention_numbers_of(form, values);
     EXPECT_EQ(numbers.soft_cap, 4);
-    EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the cap that tanh divides by
+    EXPECT_EQ(numbers.scale, 1); // 1 / 4, times the soft cap
     EXPECT_EQ(numbers.fill, -1000);
 }
 
@@ -134,7 +131,8 @@ TEST(attention_form, needs_no_select) {
     EXPECT_EQ(attention_numbers_of(form, values).scale, 0.5F);
 }
 
-// A product is faster, and exact if the inverse is a power of two in f32.
+// A division by a power of two from 2^-125 to 2^125 becomes a product. The product is exact and
+// faster.
 TEST(score_steps, divide_by_other_numbers_only) {
     score_steps steps;
     for (const float number : {8.0F, -0.25F, 0x1p126F, 3.0F, 0x1p127F, 0x1p-126F, 0.0F})
@@ -148,7 +146,7 @@ TEST(score_steps, divide_by_other_numbers_only) {
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
-// The largest number of factors in a chain, its query and its key.
+// Uses the largest numbers of factors of a chain, of its query and of its key.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
     std::vector<float> values(max_row_actions + max_numbers, 1);
@@ -164,7 +162,7 @@ TEST(attention_form, keeps_every_factor) {
     EXPECT_TRUE(numbers.steps.factors.at(values.size() - 1).divides);
 }
 
-// Beyond f32's range the scale and the cap are unusable; the separate steps are not.
+// A cap of 0 makes the scale exceed f32. The separate steps still work.
 TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     row_chain chain;
     chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},
@@ -176,7 +174,7 @@ TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     EXPECT_EQ(numbers.steps.count, 2U);
 }
 
-// GPT divides and adds a bias after the Select, which changes the fill, too.
+// As in GPT, a division and a bias follow the Select, so they change the fill, too.
 TEST(attention_form, applies_later_factors_to_the_fill) {
     row_chain chain;
     chain.steps = {row_select{row_operator::select_kept, 0, 1},
@@ -195,7 +193,7 @@ TEST(attention_form, refuses_other_steps) {
         {kept, row_change{row_operator::leaky_relu}},
         {kept, row_change{row_operator::round_bf16}},
         {kept, row_change{row_operator::tanh}},
-        {row_combine{row_operator::multiply, 2}, kept}, // by a row
+        {row_combine{row_operator::multiply, 2}, kept}, // the factor is a row
         {row_combine{row_operator::subtract, 1}, kept},
         {row_combine{row_operator::add, 2}, row_combine{row_operator::multiply, 1}, kept},
         {row_combine{row_operator::add, 2}, kept, row_combine{row_operator::add, 2}},

@@ -1,4 +1,4 @@
-// The element-wise operators between a Select and a SoftMax that become part of its rows.
+// Tests that element-wise operators between a Select and a SoftMax become steps of one chain.
 
 #include "fusion/find_row_chain.hpp"
 #include "plan/row_plan.hpp"
@@ -28,7 +28,7 @@ logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents 
 
 using ids = std::vector<std::vector<std::size_t>>;
 
-// Operator numbers follow the order of addition; the test chooses tensor numbers.
+// Operators are numbered in the order of addition. Tests choose tensor numbers.
 struct builder {
     std::vector<op> ops;
 
@@ -57,7 +57,7 @@ struct builder {
         }
         return operators;
     }
-    // The steps of the only chain, over dense tensors.
+    // The steps of the first chain, over dense tensors.
     std::string steps() const {
         const row_chain chain = chains().at(0).chain;
         row_desc desc;
@@ -70,7 +70,7 @@ struct builder {
     }
 };
 
-// 0: Select(3, 0, 2) -> 4; 1: `kind` of 4 -> 5; 2: SoftMax -> 6
+// Operator 0: Select(3, 0, 2) -> 4. Operator 1: kind(4) -> 5. Operator 2: SoftMax(5) -> 6.
 builder select_and_soft_max(op_kind kind, std::optional<std::array<float, 2>> constants = {}) {
     builder graph;
     graph.add(op_kind::select, {tensor(3, boolean), tensor(0), tensor(2)}, tensor(4));
@@ -79,7 +79,7 @@ builder select_and_soft_max(op_kind kind, std::optional<std::array<float, 2>> co
     return graph;
 }
 
-TEST(elementwise_chain, leads_to_a_soft_max) {
+TEST(elementwise_chain, ends_in_a_soft_max) {
     builder graph = select_and_soft_max(op_kind::tanh);
     EXPECT_EQ(graph.merged(), (ids{{0, 1, 2}}));
     EXPECT_EQ(graph.steps(), "select tanh");
@@ -87,7 +87,7 @@ TEST(elementwise_chain, leads_to_a_soft_max) {
     EXPECT_EQ(graph.merged(), ids{});
 }
 
-TEST(elementwise_chain, keeps_values_that_others_use) {
+TEST(elementwise_chain, has_no_inner_value_with_another_consumer) {
     for (const std::size_t value : {4U, 5U}) {
         builder graph = select_and_soft_max(op_kind::tanh);
         graph.add(op_kind::other, {tensor(value)}, tensor(9));
@@ -95,14 +95,14 @@ TEST(elementwise_chain, keeps_values_that_others_use) {
     }
 }
 
-TEST(elementwise_chain, wants_known_shapes) {
+TEST(elementwise_chain, needs_known_shapes) {
     builder graph = select_and_soft_max(op_kind::tanh);
     for (op& each : graph.ops)
         for (auto& output : each.outputs) output.extents[0] = unknown_extent;
     EXPECT_EQ(graph.merged(), ids{});
 }
 
-TEST(elementwise_chain, wants_the_numbers_of_an_operator) {
+TEST(elementwise_chain, needs_the_numbers_of_an_operator) {
     EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu).merged(), ids{});
     EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu, std::array{0.5F, 0.0F}).merged(),
               (ids{{0, 1, 2}}));
@@ -121,7 +121,7 @@ TEST(elementwise_chain, swaps_operands) {
     }
 }
 
-TEST(elementwise_chain, takes_several_selects) {
+TEST(elementwise_chain, may_have_several_selects) {
     builder graph = select_and_soft_max(op_kind::select);
     graph.ops[1].inputs = {tensor(10, boolean), tensor(11), tensor(4)};
     EXPECT_EQ(graph.merged(), (ids{{0, 1, 2}}));
@@ -130,7 +130,7 @@ TEST(elementwise_chain, takes_several_selects) {
     EXPECT_EQ(std::get<row_select>(steps[1]).op, row_operator::select_masked);
 }
 
-// A value that the graph stores as bf16 between two operators is rounded. Select moves values.
+// Values are rounded if the graph stores them as bf16 between two operators. Select does not round.
 TEST(elementwise_chain, rounds_between_operators) {
     builder graph;
     graph.add(op_kind::add, {tensor(0, bf16), tensor(1, bf16)}, tensor(2, bf16));
@@ -149,7 +149,7 @@ TEST(elementwise_chain, rounds_between_operators) {
     EXPECT_EQ(cast.steps(), "round_bf16 select");
 }
 
-// A chain stops at the largest number of steps, minus room for a SoftMax.
+// A chain has at most max_row_actions steps, less the steps that are reserved for a SoftMax.
 TEST(elementwise_chain, stays_small) {
     builder graph;
     for (std::size_t i = 0; i < 20; ++i) graph.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));

@@ -10,11 +10,12 @@ namespace {
 
 using namespace graph;
 
-// Tensors in addition to those of attention.
+// Tensors in addition to the tensors of attention.
 constexpr std::size_t dst = 50, dst_gradient = 51, subtracted = 52, exponentials = 53, rounded = 54,
-                      of_values = 55, of_weights = 56, products = 57, sums = 58, differences = 59,
-                      of_scores = 60, of_products = 61, rounded_gradients = 62, of_queries = 63,
-                      of_keys = 64, value_sums = 65, key_sums = 66;
+                      value_gradients = 55, weight_gradients = 56, products = 57, sums = 58,
+                      differences = 59, score_gradients = 60, product_gradients = 61,
+                      rounded_gradients = 62, query_gradients = 63, key_gradients = 64,
+                      value_sums = 65, key_sums = 66;
 const dims per_row{1, 4, 8, 1};
 
 op product(std::size_t id, std::vector<logical_tensor> inputs, std::size_t output, bool a, bool b) {
@@ -31,26 +32,28 @@ op sum(std::size_t id, std::size_t input, std::size_t output, std::int64_t axis)
     return sum;
 }
 
-// Scores are scaled, masked from outside and biased.
+// Gradients of attention with a scale, a bias and a mask that is an input.
 partition gradients() {
-    return {{product(1, {tensor(query), tensor(key)}, scores, false, true),
-             make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
-             make(3, op_kind::select, {tensor(mask), tensor(scaled), tensor(fill, {})}, selected),
-             make(4, op_kind::add, {tensor(selected), tensor(bias)}, added),
-             make(5, op_kind::subtract, {tensor(added), tensor(statistics, per_row)}, subtracted),
-             make(6, op_kind::exp, {tensor(subtracted)}, exponentials),
-             make(7, op_kind::type_cast, {tensor(exponentials)}, rounded),
-             product(8, {tensor(rounded), tensor(dst_gradient)}, of_values, true, false),
-             product(9, {tensor(dst_gradient), tensor(value)}, of_weights, false, true),
-             make(10, op_kind::multiply, {tensor(dst), tensor(dst_gradient)}, products),
-             sum(11, products, sums, -1),
-             make(12, op_kind::subtract, {tensor(of_weights), tensor(sums)}, differences),
-             make(13, op_kind::multiply, {tensor(exponentials), tensor(differences)}, of_scores),
-             make(14, op_kind::divide, {tensor(of_scores), tensor(factor, {1})}, of_products),
-             make(15, op_kind::type_cast, {tensor(of_products)}, rounded_gradients),
-             product(16, {tensor(rounded_gradients), tensor(key)}, of_queries, false, false),
-             product(17, {tensor(rounded_gradients), tensor(query)}, of_keys, true, false)},
-            {of_queries, of_keys, of_values}};
+    return {
+        {product(1, {tensor(query), tensor(key)}, scores, false, true),
+         make(2, op_kind::divide, {tensor(scores), tensor(factor, {1})}, scaled),
+         make(3, op_kind::select, {tensor(mask), tensor(scaled), tensor(fill, {})}, selected),
+         make(4, op_kind::add, {tensor(selected), tensor(bias)}, added),
+         make(5, op_kind::subtract, {tensor(added), tensor(statistics, per_row)}, subtracted),
+         make(6, op_kind::exp, {tensor(subtracted)}, exponentials),
+         make(7, op_kind::type_cast, {tensor(exponentials)}, rounded),
+         product(8, {tensor(rounded), tensor(dst_gradient)}, value_gradients, true, false),
+         product(9, {tensor(dst_gradient), tensor(value)}, weight_gradients, false, true),
+         make(10, op_kind::multiply, {tensor(dst), tensor(dst_gradient)}, products),
+         sum(11, products, sums, -1),
+         make(12, op_kind::subtract, {tensor(weight_gradients), tensor(sums)}, differences),
+         make(13, op_kind::multiply, {tensor(exponentials), tensor(differences)}, score_gradients),
+         make(14, op_kind::divide, {tensor(score_gradients), tensor(factor, {1})},
+              product_gradients),
+         make(15, op_kind::type_cast, {tensor(product_gradients)}, rounded_gradients),
+         product(16, {tensor(rounded_gradients), tensor(key)}, query_gradients, false, false),
+         product(17, {tensor(rounded_gradients), tensor(query)}, key_gradients, true, false)},
+        {query_gradients, key_gradients, value_gradients}};
 }
 
 change append(const op& more) {
@@ -61,7 +64,7 @@ change set_type(std::size_t op, data_type type) {
     return [=](partition& p) { p.at(op).outputs[0].type = type; };
 }
 
-// Leaves an operator out: its readers read its row.
+// Removes an operator. Its consumers read its row input instead.
 change leave_out(std::size_t id) {
     return [=](partition& p) {
         const op out = p.at(id);
@@ -73,7 +76,7 @@ change leave_out(std::size_t id) {
     };
 }
 
-// The mask is computed from indices.
+// Gradients with a mask that is computed from indices.
 partition causal_gradients() {
     partition causal = gradients();
     causal.ops.insert(
@@ -100,9 +103,9 @@ TEST(gradients_chain, names_every_tensor) {
     const gradients_chain chain = expect_gradients(gradients());
     EXPECT_EQ(chain.inputs(), (std::vector<std::size_t>{query, key, value, dst, dst_gradient,
                                                         statistics, mask, fill, bias, factor}));
-    EXPECT_EQ(chain.query_gradient, of_queries);
-    EXPECT_EQ(chain.key_gradient, of_keys);
-    EXPECT_EQ(chain.value_gradient, of_values);
+    EXPECT_EQ(chain.query_gradient, query_gradients);
+    EXPECT_EQ(chain.key_gradient, key_gradients);
+    EXPECT_EQ(chain.value_gradient, value_gradients);
     EXPECT_FALSE(chain.grouped_queries);
     EXPECT_EQ(chain.rows.steps.size(), 3U);
 }
@@ -121,11 +124,11 @@ TEST(gradients_chain, has_an_optional_mask_scale_and_casts) {
     for (const change& vary : changes) {
         partition p = gradients();
         vary(p);
-        EXPECT_EQ(expect_gradients(p).key_gradient, of_keys);
+        EXPECT_EQ(expect_gradients(p).key_gradient, key_gradients);
     }
 }
 
-TEST(gradients_chain, takes_a_causal_mask) {
+TEST(gradients_chain, may_have_a_causal_mask) {
     const gradients_chain chain = expect_gradients(causal_gradients());
     EXPECT_TRUE(std::ranges::any_of(chain.rows.steps,
                                     [](const row_step& step) { return is_causal(step); }));
@@ -135,17 +138,17 @@ TEST(gradients_chain, takes_a_causal_mask) {
 
 TEST(gradients_chain, sums_over_groups) {
     partition p = gradients();
-    p.ops.push_back(sum(18, of_values, value_sums, 1));
-    p.outputs = {of_queries, of_keys, value_sums};
+    p.ops.push_back(sum(18, value_gradients, value_sums, 1));
+    p.outputs = {query_gradients, key_gradients, value_sums};
     std::string reason;
-    EXPECT_FALSE(find(p, reason)); // only one of both
-    p.ops.push_back(sum(19, of_keys, key_sums, -3));
-    p.outputs = {of_queries, key_sums, value_sums};
+    EXPECT_FALSE(find(p, reason)); // only value's gradient is summed
+    p.ops.push_back(sum(19, key_gradients, key_sums, -3));
+    p.outputs = {query_gradients, key_sums, value_sums};
     EXPECT_TRUE(expect_gradients(p).grouped_queries);
     EXPECT_EQ(expect_gradients(p).head_type, data_type::f32);
     EXPECT_EQ(expect_gradients(p).key_gradient, key_sums);
     p.ops.back().inputs[0].type = data_type::bf16;
-    EXPECT_FALSE(find(p, reason)); // the other is f32
+    EXPECT_FALSE(find(p, reason)); // value's gradient is f32
     p.at(18).inputs[0].type = data_type::bf16;
     EXPECT_EQ(expect_gradients(p).head_type, data_type::bf16);
     p.ops.back().axes = {0};
@@ -155,16 +158,16 @@ TEST(gradients_chain, sums_over_groups) {
     EXPECT_FALSE(find(p, reason));
 }
 
-// Each change makes the operators compute something else, or lets a value between them leave.
-TEST(gradients_chain, is_nothing_else) {
+// After each change, the partition computes something else, or an inner value has another consumer.
+TEST(gradients_chain, refuses_other_partitions) {
     const change changes[] = {
-        output(of_scores), // the gradient of the bias
+        output(score_gradients), // the gradient of the bias
         output(exponentials),
         append(make(20, op_kind::other, {tensor(subtracted)}, 70)),
         append(make(20, op_kind::other, {tensor(exponentials)}, 70)),
-        append(make(20, op_kind::other, {tensor(of_keys)}, 70)),
+        append(make(20, op_kind::other, {tensor(key_gradients)}, 70)),
         set_kind(7, op_kind::other),  // Dropout of the weights
-        set_kind(12, op_kind::other), // Dropout of their gradient
+        set_kind(12, op_kind::other), // Dropout of the weights' gradient
         set_kind(14, op_kind::multiply),
         set_input(14, 1, tensor(71, {1})), // another constant
         leave_out(14),                     // the scale is elsewhere

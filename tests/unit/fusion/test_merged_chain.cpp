@@ -1,4 +1,4 @@
-// Single-operator partitions that are merged into one chain of rows, and others that are not.
+// Tests which single-operator partitions are merged into one chain of rows.
 
 #include "fusion/find_row_chain.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace graph;
 
-// The operators between the MatMuls, as single partitions.
+// The operators between the MatMuls. Each operator is a separate partition.
 partition middle(bool is_causal) {
     partition graph = is_causal ? causal() : attention();
     std::erase_if(graph.ops, [](const op& each) { return each.id == 1 || each.id == 6; });
@@ -48,7 +48,7 @@ TEST(merged_chain, needs_a_soft_max) {
     }
 }
 
-TEST(merged_chain, has_its_makers_before_its_users) {
+TEST(merged_chain, has_producers_before_consumers) {
     partition graph = middle(true);
     std::reverse(graph.ops.begin(), graph.ops.end());
     const auto matches = merged(graph);
@@ -57,13 +57,13 @@ TEST(merged_chain, has_its_makers_before_its_users) {
     EXPECT_TRUE(is_causal(matches[0].chain.steps[1]));
 }
 
-TEST(merged_chain, takes_a_mask_that_another_partition_makes) {
+TEST(merged_chain, may_read_a_mask_of_another_partition) {
     partition graph = middle(false);
     graph.ops.push_back(make(9, op_kind::other, {tensor(30)}, mask));
     EXPECT_EQ(merged(graph, [](std::size_t id) { return id != 9; }).size(), 1U);
 }
 
-TEST(merged_chain, takes_its_row_by_its_shape) {
+TEST(merged_chain, chooses_its_row_by_shape) {
     partition graph = middle(false);
     graph.at(2).kind = op_kind::multiply;
     std::swap(graph.at(2).inputs[0], graph.at(2).inputs[1]);
@@ -74,9 +74,9 @@ TEST(merged_chain, takes_its_row_by_its_shape) {
     EXPECT_EQ(std::get<row_select>(matches[0].chain.steps[1]).op, row_operator::select_masked);
 }
 
-// If both sources have the result's shape, the row is the one that the graph computes. If it
-// computes both, the row is the first.
-TEST(merged_chain, takes_the_first_of_two_rows) {
+// Both sources have the result's shape. The row is the source that the graph computes. If the graph
+// computes both sources or neither source, the row is the first source.
+TEST(merged_chain, chooses_one_of_two_rows) {
     partition graph = middle(false);
     graph.at(3).inputs[2] = tensor(fill);
     EXPECT_EQ(merged(graph)[0].chain.scores, scores);
@@ -98,7 +98,7 @@ TEST(merged_chain, gives_one_operator_to_one_chain) {
     EXPECT_EQ(ids_of(matches[1]), (std::vector<std::size_t>{15, 16}));
 }
 
-// The operators that are merged after all; none if there is no chain.
+// A change, and the operators that are still merged after the change.
 struct smaller_merge {
     const char* name;
     change spoil;
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         smaller_merge{"another_gen_index_on_an_inner_value", index_an_inner_value, no_merge},
         smaller_merge{"another_gen_index_beside_statistics",
                       all_of({index_an_inner_value, use_statistics}), no_merge},
-        // GenIndex still uses Divide's result.
+        // GenIndex still reads Divide's result.
         smaller_merge{"swapped_comparison", swap_inputs(12, 0, 1), no_merge},
         smaller_merge{"mask_used_twice", all_of({use_again(mask), index_the_scores}), {2, 3, 4, 5}},
         smaller_merge{"another_comparison",
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         smaller_merge{"select_without_broadcast", forbid_broadcast(3), no_merge}),
     [](const auto& chosen) { return std::string(chosen.param.name); });
 
-TEST(merged_chain, leaves_operators_of_larger_partitions) {
+TEST(merged_chain, skips_operators_of_larger_partitions) {
     for (const std::size_t alone : {3U, 5U})
         EXPECT_TRUE(merged(middle(false), [&](std::size_t id) { return id == alone; }).empty());
     const auto matches = merged(middle(false), [](std::size_t id) { return id != 2; });

@@ -1,4 +1,4 @@
-// Partitions that are a chain of rows, and partitions that nearly are.
+// Tests partitions that contain a chain of rows, and partitions that nearly contain a chain.
 
 #include "fusion/chain_finder.hpp"
 #include "fusion/find_row_chain.hpp"
@@ -74,21 +74,21 @@ TEST(row_chain, may_have_a_soft_max_without_a_select) {
     EXPECT_THROW(find_chain(graph.at(5), partition_policy(graph.ops, outputs)), no_chain);
 }
 
-TEST(row_chain, ends_where_a_value_is_used_elsewhere) {
+TEST(row_chain, ends_at_a_value_with_another_consumer) {
     partition graph = attention();
     graph.outputs.push_back(selected);
     const row_chain chain = graph.chain();
     EXPECT_EQ(chain.result, selected);
 }
 
-TEST(row_chain, begins_where_a_value_is_used_elsewhere) {
+TEST(row_chain, begins_at_a_value_with_another_consumer) {
     partition graph = attention();
     graph.ops.push_back(make(9, op_kind::other, {tensor(scores)}, 30));
     const row_chain chain = graph.chain();
     EXPECT_EQ(chain.scores, scaled);
 }
 
-TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
+TEST(row_chain, swaps_operands_of_a_commutative_operator) {
     partition graph = attention();
     std::swap(graph.at(4).inputs[0], graph.at(4).inputs[1]);
     const row_chain chain = graph.chain();
@@ -96,7 +96,7 @@ TEST(row_chain, takes_an_operator_that_commutes_on_either_side) {
     EXPECT_EQ(chain.operands[std::get<row_combine>(chain.steps[2]).side].id, bias);
 }
 
-TEST(row_chain, turns_an_operator_that_has_another_for_the_other_side) {
+TEST(row_chain, replaces_subtract_by_subtract_from) {
     partition graph = attention();
     graph.at(4).kind = op_kind::subtract;
     std::swap(graph.at(4).inputs[0], graph.at(4).inputs[1]);
@@ -105,7 +105,7 @@ TEST(row_chain, turns_an_operator_that_has_another_for_the_other_side) {
     EXPECT_EQ(std::get<row_combine>(chain.steps[2]).op, row_operator::subtract_from);
 }
 
-TEST(row_chain, leaves_a_soft_max_along_another_axis) {
+TEST(row_chain, ends_before_a_soft_max_along_another_axis) {
     partition graph = attention();
     graph.at(5).axis = 1;
     EXPECT_EQ(graph.chain().result, added);
@@ -122,8 +122,8 @@ TEST(row_chain, computes_statistics_with_a_reader) {
     EXPECT_EQ(chain.result, weights);
 }
 
-// Divide, Tanh, Multiply: three operators between the scores and the Select.
-TEST(row_chain, reaches_over_a_soft_cap) {
+// Operators 20 and 21 put a soft cap between Divide and Select.
+TEST(row_chain, includes_a_soft_cap) {
     partition graph = attention();
     graph.at(3).inputs[1] = tensor(capped);
     graph.ops.insert(graph.ops.begin() + 2,
@@ -136,7 +136,7 @@ TEST(row_chain, reaches_over_a_soft_cap) {
                            row_operator::select_kept, row_operator::add}));
 }
 
-// The operators after SoftMax in int8 graphs: numbers 7 and 8.
+// Attention of an int8 graph. Operators 7 and 8 follow SoftMax.
 partition quantized() {
     partition graph = attention();
     graph.at(6).inputs[0] = tensor(bytes);
@@ -165,11 +165,11 @@ TEST(row_chain, ends_with_a_quantize) {
     EXPECT_EQ(chain.quantize->zero_point, 3.0F);
 }
 
-// A partition that differs in one operator from one with a longer chain.
+// A change that shortens the chain or prevents any chain.
 struct near_miss {
     const char* name;
     change spoil;
-    std::size_t end = 0; // result or scores of the shorter chain
+    std::size_t end = 0; // result of the shorter chain
 };
 std::string name_of(const testing::TestParamInfo<near_miss>& chosen) {
     return chosen.param.name;
@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
                     near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
     name_of);
 
-// `count` operators of that kind after a Select.
+// A Select, then `count` operators of `kind`.
 partition after_select(op_kind kind, std::size_t count, bool has_operand,
                        data_type type = data_type::f32) {
     partition graph{{make(1, op_kind::other, {tensor(query), tensor(key)}, scores),
@@ -222,19 +222,20 @@ partition after_select(op_kind kind, std::size_t count, bool has_operand,
     return graph;
 }
 
-std::size_t taken_after_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
+std::size_t length_after_select(op_kind kind, bool has_operand, data_type type = data_type::f32) {
     return after_select(kind, 12, has_operand, type).chain().op_ids.size() - 1;
 }
 
-// A chain has at most eight operands; the Select uses two. It has at most twelve steps; two are
-// reserved for the last rounding and a SoftMax.
-TEST(row_chain, ends_where_there_is_no_more_room) {
-    EXPECT_EQ(taken_after_select(op_kind::add, true), max_row_operands - 2);
-    EXPECT_EQ(taken_after_select(op_kind::tanh, false), max_row_actions - 3);
-    EXPECT_EQ(taken_after_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
+// The Select uses two operands and one step. Two steps are reserved for the last rounding and a
+// SoftMax.
+TEST(row_chain, ends_at_the_largest_number_of_operands_or_steps) {
+    EXPECT_EQ(length_after_select(op_kind::add, true), max_row_operands - 2);
+    EXPECT_EQ(length_after_select(op_kind::tanh, false), max_row_actions - 3);
+    EXPECT_EQ(length_after_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
-// A chain has room for as many operators above its start as below it.
+// A chain that reaches upwards from a SoftMax has room for as many operators as a chain that
+// reaches downwards from a Select.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {
@@ -248,7 +249,7 @@ TEST(row_chain, reaches_a_select_from_a_soft_max) {
     }
 }
 
-TEST(row_chain, takes_one_number_for_the_boundary) {
+TEST(row_chain, needs_one_number_for_the_boundary) {
     partition graph = causal();
     graph.at(13).inputs[1].extents = {1};
     graph.at(10).axis = 2;

@@ -1,4 +1,4 @@
-// A single Select as the client describes it: Selects that are claimed, and errors of compile.
+// Tests which single Selects are claimed, and the errors of compile.
 
 #include "base/error.hpp"
 #include "graph/compiled_select.hpp"
@@ -33,7 +33,7 @@ std::string reason_against(const op& candidate) {
     return can_claim(candidate, reason) ? "claimed" : reason;
 }
 
-TEST(can_claim, wants_a_select_of_three_inputs_and_one_output) {
+TEST(can_claim, needs_a_select_of_three_inputs_and_one_output) {
     EXPECT_EQ(reason_against(select()), "claimed");
     const std::string other = "not a Select of three inputs and one output";
     op node = select();
@@ -47,7 +47,7 @@ TEST(can_claim, wants_a_select_of_three_inputs_and_one_output) {
     EXPECT_EQ(reason_against(node), other);
 }
 
-TEST(can_claim, wants_the_types_of_the_schema) {
+TEST(can_claim, needs_the_types_of_the_schema) {
     for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16})
         EXPECT_EQ(reason_against(select(type)), "claimed") << to_string(type);
     EXPECT_EQ(reason_against(select(data_type::i32)),
@@ -65,7 +65,7 @@ TEST(types_fit_schema, checks_the_tensors_of_compile) {
     EXPECT_FALSE(types_fit_schema(node, inputs, node.outputs));
 }
 
-// The text of the refusal, or "" if compile succeeds.
+// The text of the refusal; "" if compile succeeds.
 std::string refusal_of(const op& node) {
     return test::refusal<error>([&] { compile_select(node, node.inputs, node.outputs); });
 }
@@ -81,9 +81,9 @@ TEST(compile_select, refuses_an_unknown_word_for_broadcasting) {
 TEST(compile_select, refuses_a_dst_of_another_shape) {
     op node = select();
     node.outputs[0] = dense(3, data_type::f32, {3, 3});
-    EXPECT_EQ(refusal_of(node), "dst is given as {3,3}, inferred is {2,3}");
+    EXPECT_EQ(refusal_of(node), "dst is given as {3,3}, but its inferred shape is {2,3}");
     node.outputs[0] = dense(3, data_type::f32, {2, 2, 3});
-    EXPECT_EQ(refusal_of(node), "dst is given as {2,2,3}, inferred is {2,3}");
+    EXPECT_EQ(refusal_of(node), "dst is given as {2,2,3}, but its inferred shape is {2,3}");
 }
 
 TEST(compile_select, names_the_input_without_strides) {
@@ -97,8 +97,8 @@ TEST(compile_select, names_the_input_without_strides) {
 
 TEST(compile_select, refuses_other_types) {
     const std::array reasons{"cond is bf16, expected boolean",
-                             "src_1 is f32, expected bf16 as src_0",
-                             "src_1 is bf16, expected f32 as src_0"};
+                             "src_1 is f32, expected bf16, the type of src_0",
+                             "src_1 is bf16, expected f32, the type of src_0"};
     for (std::size_t input = 0; input < reasons.size(); ++input) {
         op node = select();
         node.inputs[input].type = data_type::bf16;
@@ -118,15 +118,15 @@ TEST(to_desc, refuses_unreadable_tensors) {
         return test::refusal<error>([&] { to_desc(desc); });
     };
     EXPECT_EQ(refusal([](auto& desc) { desc.layout = layout_kind::any; }),
-              "tensor 4 {2,3} has no known shape and strides");
+              "tensor 4 ({2,3}) has no known shape and strides");
     EXPECT_EQ(refusal([](auto& desc) { desc.extents[0] = unknown_extent; }),
-              "tensor 4 {?,3} has no known shape and strides");
+              "tensor 4 ({?,3}) has no known shape and strides");
     EXPECT_EQ(refusal([](auto& desc) { desc.rank_known = false; }),
-              "tensor 4 unknown rank has no known shape and strides");
+              "tensor 4 (unknown rank) has no known shape and strides");
     EXPECT_EQ(refusal([](auto& desc) { desc.strides_elems[1] = -1; }),
               "strides {3,-1} of tensor 4 are negative");
     EXPECT_EQ(refusal([](auto& desc) { desc.strides_elems[0] = INT64_MAX / 2; }),
-              "strides {4611686018427387903,1} of tensor 4 leave 64 bits in bytes");
+              "strides {4611686018427387903,1} of tensor 4 overflow 64 bits in bytes");
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The producers and consumers of values.
+// Tests the producers and consumers of values.
 
 #include "graph/graph_index.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -15,7 +15,7 @@ const std::vector<op> ops{
     make(12, op_kind::gen_index, {tensor(2)}, 5),
 };
 
-TEST(graph_index, knows_makers_and_users) {
+TEST(graph_index, finds_producers_and_consumers) {
     const graph_index index(ops);
     EXPECT_EQ(index.maker(3), ops.data());
     EXPECT_EQ(index.maker(1), nullptr);
@@ -24,7 +24,7 @@ TEST(graph_index, knows_makers_and_users) {
     EXPECT_TRUE(index.users(4).empty());
 }
 
-TEST(graph_index, finds_the_only_reader_of_a_value) {
+TEST(graph_index, finds_the_only_consumer_of_a_value) {
     const graph_index index(ops);
     EXPECT_EQ(index.only_user(1), ops.data());
     EXPECT_EQ(index.only_user(2), nullptr);
@@ -32,7 +32,7 @@ TEST(graph_index, finds_the_only_reader_of_a_value) {
     EXPECT_EQ(index.only_user(4), nullptr);
 }
 
-TEST(graph_index, knows_who_reads_no_more_than_a_shape) {
+TEST(graph_index, ignores_consumers_of_a_shape) {
     const graph_index index(ops);
     EXPECT_EQ(index.only_reader(1), ops.data());
     EXPECT_EQ(index.only_reader(2), ops.data());
@@ -40,7 +40,7 @@ TEST(graph_index, knows_who_reads_no_more_than_a_shape) {
     EXPECT_EQ(index.only_reader(4), nullptr);
 }
 
-TEST(graph_index, leaves_out_makers_but_no_users) {
+TEST(graph_index, omits_excluded_producers_but_no_consumers) {
     const graph_index index(ops, [](std::size_t id) { return id != 10; });
     EXPECT_EQ(index.maker(3), nullptr);
     EXPECT_EQ(index.maker(4), &ops[1]);

@@ -1,4 +1,4 @@
-// Values between sets of operators.
+// Tests the inputs of operator sets, the division of a graph, and topological order.
 
 #include "graph/op_set.hpp"
 #include "unit/fusion/chain_graphs.hpp"
@@ -30,8 +30,8 @@ TEST(op_set, separates_results_from_inputs) {
     EXPECT_FALSE(reads(ops, result));
 }
 
-// Readers count by slot: a value that two operators read has two.
-TEST(op_set, outer_inputs_are_those_that_no_member_makes) {
+// outer_inputs has one entry per slot: a value that two operators read has two entries.
+TEST(op_set, outer_inputs_have_no_producer_in_the_set) {
     const std::vector<op> ops{make(1, op_kind::add, {tensor(10), tensor(11)}, 20),
                               make(2, op_kind::add, {tensor(20), tensor(10)}, 21)};
     EXPECT_EQ(ids_of(outer_inputs(ops)), (id_list{10, 11, 10}));
@@ -43,7 +43,8 @@ TEST(division, cuts_attention_at_its_chain) {
     EXPECT_EQ(ids_of(parts.after), (id_list{6}));
 }
 
-// 1 makes the scores from 5's value. 6 also reads that value. 7 is independent of both.
+// Operator 1 computes the scores from operator 5's value, which operator 6 reads, too. Operator 7
+// is independent.
 TEST(division, puts_producers_of_the_scores_before_and_the_rest_after) {
     const std::vector<op> ops{make(5, op_kind::tanh, {tensor(50)}, 51),
                               make(1, op_kind::other, {tensor(51)}, 52),
@@ -73,8 +74,8 @@ TEST(topological_order, puts_producers_first_in_the_given_order) {
     EXPECT_EQ(topological_order(nodes), (id_list{2, 3, 1, 0}));
 }
 
-// One value in two slots, and a node that reads its output.
-TEST(topological_order, counts_a_maker_once_and_itself_never) {
+// One node reads a value in two slots. The other node reads its own output.
+TEST(topological_order, counts_a_producer_once_and_ignores_self_references) {
     const std::vector<node_ports> nodes{{{2, 2}, {3}}, {{1, 2}, {2}}};
     EXPECT_EQ(topological_order(nodes), (id_list{1, 0}));
 }

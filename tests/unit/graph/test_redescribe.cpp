@@ -1,4 +1,4 @@
-// Operators with shapes at compile that differ from those at add_op.
+// Tests shapes at compile that differ from the shapes at add_op.
 
 #include "base/error.hpp"
 #include "graph/redescribe.hpp"
@@ -21,7 +21,7 @@ op typed(op node, data_type type, const dims& extents = {2, 8}) {
     return node;
 }
 
-// Add in f32, a cast to bf16, and a Tanh there.
+// Add in f32, a cast to bf16, and Tanh in bf16.
 const std::vector<op> ops{
     typed(make(1, op_kind::add, {typed(10, data_type::f32), typed(11, data_type::f32, {8})}, 12),
           data_type::f32),
@@ -35,11 +35,11 @@ std::optional<std::vector<op>> compiled_with(const std::vector<logical_tensor>& 
     return redescribe(ops, inputs);
 }
 
-TEST(redescribe, is_nothing_where_nothing_changed) {
+TEST(redescribe, returns_nothing_if_nothing_changed) {
     EXPECT_FALSE(compiled_with(recorded));
 }
 
-TEST(redescribe, infers_shapes_from_those_of_compile) {
+TEST(redescribe, infers_shapes_from_compile) {
     const auto now =
         compiled_with({typed(10, data_type::f32, {5, 8}), typed(11, data_type::f32, {5, 1})});
     ASSERT_TRUE(now);
@@ -51,7 +51,7 @@ TEST(redescribe, infers_shapes_from_those_of_compile) {
     EXPECT_EQ((*now)[1].outputs[0].type, data_type::bf16);
 }
 
-TEST(redescribe, names_a_tensor_that_is_not_given) {
+TEST(redescribe, names_a_missing_tensor) {
     EXPECT_EQ(test::refusal<argument_error>([] { compiled_with({typed(10, data_type::f32)}); }),
               "an input (tensor 11) is not in the list given to compile");
 }

@@ -1,5 +1,5 @@
-// The limit's variants move the bytes that they claim. If they moved less, the limit would be too
-// fast.
+// The limit's variants must move all bytes that they count. If a variant moved less, the limit
+// would be too fast.
 
 #include "limit/limit_kernel.hpp"
 #include "support/case_generator.hpp"
@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::int64_t line = 64;
 constexpr int threads = 3;
-constexpr std::byte before{0x5a}, before_too{0xa5};
+constexpr std::byte before{0x5a}, other_before{0xa5};
 
-// Memory that begins a cache line, filled with a byte.
+// Memory that begins at a cache line and is filled with one byte.
 class lines {
 public:
     lines(std::int64_t count, std::int64_t slack_bytes, std::byte value)
@@ -38,7 +38,7 @@ struct amounts {
     std::int64_t read, written; // in lines
 };
 
-// Less than one part per thread; a prime count; more than two blocks of 64 KB.
+// Includes fewer lines than threads, prime counts, and more than two blocks of 64 KB.
 constexpr amounts all_amounts[] = {{0, 1},    {4, 1},   {1, 5},      {37, 13},
                                    {200, 64}, {7, 999}, {300, 2111}, {1500, 1030}};
 
@@ -61,7 +61,7 @@ void run(const limit_variant& way, lines& from, lines& to, const amounts& a) {
 TEST_P(limit_ways, write_every_line_and_no_other) {
     for (const amounts& a : all_amounts) {
         lines from = random_lines(a.read);
-        lines to(a.written, line, before), again(a.written, line, before_too);
+        lines to(a.written, line, before), again(a.written, line, other_before);
         run(way(), from, to, a);
         run(way(), from, again, a);
         const std::int64_t end = a.written * line;
@@ -72,7 +72,8 @@ TEST_P(limit_ways, write_every_line_and_no_other) {
     }
 }
 
-// Changes in lines that are not read must not change the result.
+// Changing a line must change the result if the variant reads the line. The variant skips `a.read %
+// places` lines.
 TEST_P(limit_ways, read_every_line) {
     for (const amounts& a : all_amounts) {
         lines from = random_lines(a.read), expected(a.written, 0, before);

@@ -6,7 +6,7 @@
 
 namespace maskwise {
 
-// f32 sources, innermost loop first.
+// A nest with f32 sources and dst. Loops are innermost first.
 inline loop_nest nest_of(const std::vector<loop_dim>& loops) {
     loop_nest nest;
     nest.width_bytes = {1, 4, 4, 4};

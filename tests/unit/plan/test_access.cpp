@@ -1,5 +1,5 @@
-// How an operand's elements become items, groups and blocks of the packing kernels. This affects
-// speed; the oracle tests the results.
+// Tests how an operand's elements become items, groups and blocks of the packing kernels. The
+// layout affects only speed; test_oracle.cpp tests results.
 
 #include "plan/access.hpp"
 #include "plan/select_plan.hpp"
@@ -21,7 +21,8 @@ struct step {
     std::int64_t bytes;
 };
 
-// src_0 as a tile that is one row of all these loops, innermost first.
+// The access of an operand in a tile of a single row that covers the whole nest. `steps` has the
+// loops, innermost first.
 operand_access access_of(const std::vector<step>& steps, std::int64_t width = 4,
                          std::size_t operand = op_src_0) {
     std::vector<loop_dim> loops;
@@ -53,8 +54,9 @@ void PrintTo(const counts& numbers, std::ostream* out) {
          << " blocks";
 }
 
-// Stores offsets for 32 items or more, or for up to 64 if there are no others.
-TEST(access, keeps_offsets_of_some_tens_of_items) {
+// A group has the fewest inner loops that give at least 32 items. Up to 64 items in all form one
+// group.
+TEST(access, stores_offsets_of_some_tens_of_items) {
     const auto gathered = [](std::vector<step> steps) { return counts_of(access_of(steps)); };
     EXPECT_EQ(gathered({{8, 100}, {3, 1000}, {5, 9000}}), (counts{120, 1, 1}));
     EXPECT_EQ(gathered({{8, 100}, {4, 1000}, {5, 9000}}), (counts{32, 5, 1}));
@@ -74,7 +76,7 @@ TEST(access, computes_offsets_of_items_groups_and_blocks) {
     EXPECT_EQ(access.row_bytes, 0);
 }
 
-TEST(access, steps_over_many_elements_at_one_distance) {
+TEST(access, uses_the_step_kernel_for_many_elements_with_one_stride) {
     EXPECT_EQ(access_of({{31, 8}, {5, 900}}).kind, access_kind::gather);
     const operand_access access = access_of({{32, 8}, {5, 900}, {3, 9000}});
     EXPECT_EQ(access.kind, access_kind::step);
@@ -84,8 +86,9 @@ TEST(access, steps_over_many_elements_at_one_distance) {
     EXPECT_EQ(access_of({{32, 8}, {5, 900}}, 4, op_dst).kind, access_kind::scatter);
 }
 
-// Up to four copies of each element are planes; more copies are stores of one register.
-TEST(access, repeats_elements_by_planes_where_copies_are_few) {
+// Up to four copies of each element are made by transposition, if the elements are adjacent.
+// Otherwise a register is filled with copies of one element and stored.
+TEST(access, transposes_a_few_copies_of_each_element) {
     EXPECT_EQ(access_of({{4, 0}, {40, 4}}).kind, access_kind::transpose);
     const operand_access access = access_of({{5, 0}, {40, 4}});
     EXPECT_EQ(access.kind, access_kind::splat);
@@ -104,7 +107,8 @@ TEST(access, repeats_a_pattern_in_place) {
     EXPECT_EQ(access_of({{6, 4}, {50, 100}}).kind, access_kind::gather);
 }
 
-// A packed operand that does not move along the outermost loop is packed once.
+// An operand that does not move along the outermost loop is packed once, and the packed pattern is
+// repeated.
 TEST(access, packs_a_pattern_once_and_repeats_it) {
     const operand_access access = access_of({{7, 3000}, {50, 0}});
     EXPECT_EQ(access.kind, access_kind::gather);
@@ -126,8 +130,8 @@ TEST(access, moves_runs_with_the_widest_unit_that_fits) {
     EXPECT_TRUE(moves(40, 16));
 }
 
-// Runs of three bytes, eight to each group of 24 in the buffer; blocks of five groups.
-TEST(access, knows_how_far_windows_reach) {
+// A group has 40 runs of three bytes, a block has five groups, and there are two blocks.
+TEST(access, computes_how_far_windows_reach) {
     const operand_access access = access_of({{3, 1}, {40, 8}, {5, 400}, {2, 9000}}, 1);
     ASSERT_GT(access.layout.windows.count, 0);
     const std::int64_t last_window = 39 * 8 + 2 - 15 / 8 * 8;
@@ -149,7 +153,8 @@ TEST(access, transposes_even_and_uneven_groups) {
     EXPECT_EQ(counts_of(uneven), (counts{15, 40, 1}));
 }
 
-// Four adjacent elements fill the registers as well as 32.
+// Four adjacent elements of 4 bytes fill a register, so more groups would not pay. Two adjacent
+// elements do not fill a register.
 TEST(access, transposes_no_more_groups_than_pay) {
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {4, 4}, {3, 100000}, {8, 16}})), (counts{8, 4, 24}));
     EXPECT_EQ(counts_of(access_of({{8, 4096}, {2, 4}, {3, 100000}, {8, 8}})), (counts{8, 16, 3}));
@@ -159,21 +164,22 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
     return {data_type::f32, extents, strides_bytes};
 }
 
-// 300 x 16 x 16 elements. Sources may be column-major: dense pieces of memory. The hardware
-// prefetches one such source by itself. A repeated pattern does not move, so it does not count.
+// src_1 is 300 column-major matrices of 16 x 16. The hardware's prefetchers suffice if no other
+// operand is gathered, scattered or transposed. A source that only repeats a pattern is none of
+// these. A plan of one tile prefetches nothing.
 TEST(access, prefetches_transposed_operands_packed_with_another) {
     const dims shape{300, 16, 16};
-    const tensor_desc turned = strided(shape, {1024, 4, 64});
+    const tensor_desc column_major = strided(shape, {1024, 4, 64});
     const auto lines = [&](const tensor_desc& src_0) {
-        const auto plan = build_plan(
-            {dense_desc(data_type::boolean, {}), src_0, turned, dense_desc(data_type::f32, shape)},
-            isa::scalar, INT64_MAX);
+        const auto plan = build_plan({dense_desc(data_type::boolean, {}), src_0, column_major,
+                                      dense_desc(data_type::f32, shape)},
+                                     isa::scalar, INT64_MAX);
         EXPECT_EQ(plan->shapes[0].access[op_src_1].kind, access_kind::transpose);
         return plan->shapes[0].access[op_src_1].lines.size();
     };
     EXPECT_EQ(lines(dense_desc(data_type::f32, shape)), 0U);
     EXPECT_EQ(lines(dense_desc(data_type::f32, {16, 16})), 0U);
-    EXPECT_GT(lines(turned), 0U);
+    EXPECT_GT(lines(column_major), 0U);
     const tensor_desc few = strided({2, 16, 16}, {1024, 4, 64});
     const auto one_tile = build_plan(
         {dense_desc(data_type::boolean, {}), few, few, dense_desc(data_type::f32, few.extents)},
@@ -181,9 +187,10 @@ TEST(access, prefetches_transposed_operands_packed_with_another) {
     EXPECT_TRUE(one_tile->shapes[0].access[op_src_1].lines.empty());
 }
 
-// Without packing, the kernel's loads run ahead. dst's lines are prefetched if they are partly
-// written.
-TEST(access, asks_for_lines_where_something_is_packed) {
+// A plan that packs no operand prefetches nothing. In a plan that packs, sources are prefetched.
+// dst is prefetched only if it is scattered, because its lines are then loaded before they are
+// partly written.
+TEST(access, prefetches_lines_if_an_operand_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
                           const tensor_desc& dst) {
         const auto plan = build_plan({cond, source, source, dst}, isa::scalar, INT64_MAX);

@@ -1,4 +1,4 @@
-// Sizes of tiles, and their prefetched lines: they affect only speed.
+// Tests the sizes of tiles and their prefetched lines, which affect only speed.
 
 #include "plan/access.hpp"
 #include "plan/tiling.hpp"
@@ -11,7 +11,8 @@ namespace {
 
 using offsets = std::vector<std::int32_t>;
 
-// f32 operands of `rows` x `columns`, innermost loop first; src_1 is column-major.
+// src_1 and dst have `rows` x `columns` f32 elements. src_1 is column-major. cond and src_0 are
+// scalars.
 loop_nest transposed(std::int64_t rows, std::int64_t columns) {
     return nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}});
 }
@@ -20,21 +21,21 @@ tile_extents extents(std::int64_t inner, std::int64_t outer) {
     return extents_of({inner, outer});
 }
 
-// 4 MB each: pieces of 256 bytes of src_1 and of 512 bytes of dst, because partial stores of a line
-// cost twice: 32 KB, the largest box.
+// Operands have 4 MB. The box is the largest, 32 KB. It has pieces of 256 bytes of src_1, and of
+// 512 bytes of dst, because partial stores of a line cost twice.
 TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
 
-// 160 KB each: whole cache lines of src_1, and 2048 elements in all. That is 128 elements of dst's
-// 200, which two equal chunks of whole lines cover.
+// Operands have 160 KB. The box has whole lines of src_1 and at most 2048 elements. So dst's 200
+// columns are cut into two chunks of whole lines.
 TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
 
-// 8 MB of src_0 and dst, 100 KB of column-major cond. If dst's rows end within lines, its pieces
-// grow long before cond's lines are whole: at most 496 columns, so three equal chunks.
-TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
+// src_0 and dst have 8 MB; the column-major cond has 100 KB. If dst's rows end within lines, dst's
+// pieces grow first, to at most 496 columns. So there are three chunks.
+TEST(box, holds_longer_pieces_of_dst_if_they_end_within_lines) {
     const auto box_of = [](std::int64_t columns) {
         const std::int64_t row = 4 * columns;
         return choose_box(nest_of({{columns, {100, 4, 0, 4}},
@@ -45,25 +46,26 @@ TEST(box, holds_longer_pieces_of_dst_where_they_end_within_lines) {
     EXPECT_EQ(box_of(1001), extents(336, 16));
 }
 
-// 16 KB each: operands in L1 do not shape the box, so it follows dst.
+// Operands have 16 KB and fit L1, so only dst shapes the box.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
 }
 
-// src_0 in pieces of 32 bytes, `step` bytes apart, along the outermost loop.
+// The tile's extent along the outermost loop. Along this loop, src_0 has pieces of 32 bytes, `step`
+// bytes apart.
 std::int64_t pieces_of_tile(std::int64_t step) {
     return choose_box(
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
-// 128 KB: src_0 has lines of 16 elements, two of them adjacent.
+// src_0 has 128 KB, in pieces of two adjacent lines of 16 elements.
 TEST(box, reaches_no_further_than_whole_lines) {
     const loop_nest nest =
         nest_of({{1000, {0, 128, 0, 4}}, {16, {0, 4, 0, 4000}}, {2, {0, 64, 0, 64000}}});
     EXPECT_EQ(choose_box(nest), extents_of({128, 16, 1}));
 }
 
-// The offset of the last element's last byte also fits 32 bits.
+// The offset of the last element's last byte must also fit 32 bits.
 TEST(box, ends_where_offsets_end) {
     const auto rows_of_tile = [](std::int64_t apart) {
         return choose_box(nest_of({{8, {1, 4, 4, 4}}, {2, {8, apart, 32, 32}}}))[1];
@@ -72,7 +74,7 @@ TEST(box, ends_where_offsets_end) {
     EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 30), 1);
 }
 
-// Three loops are cut, one each for dst, src_0 and src_1. cond's loop is whole or left out.
+// dst, src_0 and src_1 each cut one loop. The box includes cond's loop as a whole or not at all.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
         loop_nest nest = nest_of({{41, {last, 656, 656, 16}},
@@ -86,7 +88,7 @@ TEST(box, cuts_three_loops) {
     EXPECT_EQ(tile_of(400)[3], 1);
 }
 
-// Elements 1.5 GB apart, each with eight neighbours: all within 2 GB.
+// Two groups of eight elements, 1.5 GB apart, fit the 2 GB that offsets can span.
 TEST(box, spans_as_much_as_offsets_can) {
     const loop_nest nest = nest_of({{2, {0, 0, 1500000000, 4}}, {8, {0, 0, 4, 8}}});
     EXPECT_EQ(choose_box(nest), extents(2, 8));
@@ -107,16 +109,18 @@ TEST(box, spans_no_more_than_offsets_can) {
     EXPECT_GT(choose_box(nest)[0], 1);
 }
 
-// src_0 as a tile of `inner` x `outer` elements with these strides in bytes, gathered.
-offsets asked_for(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
-                  std::int64_t outer_bytes) {
+// The prefetched lines of src_0, for a gathered tile of `inner` x `outer` elements with these
+// strides in bytes.
+offsets prefetched(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
+                   std::int64_t outer_bytes) {
     loop_nest nest = transposed(outer, inner);
     nest.loops[0].stride_bytes[op_src_0] = inner_bytes;
     nest.loops[1].stride_bytes[op_src_0] = outer_bytes;
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-// One byte in each cache line of pieces with this stride in bytes, for pieces at any alignment.
+// Offsets of one byte in each cache line of the pieces, at any alignment. Pieces begin `apart`
+// bytes apart.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
     offsets result;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {
@@ -132,31 +136,31 @@ offsets lines_of(std::int32_t bytes) {
 }
 
 TEST(lines_of_tile, are_all_lines_of_separate_pieces) {
-    EXPECT_EQ(asked_for(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
-    EXPECT_EQ(asked_for(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // in either direction
+    EXPECT_EQ(prefetched(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
+    EXPECT_EQ(prefetched(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // in either direction
 }
 
 // A step that exceeds the inner loops by at most one line skips no line.
 TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
-    EXPECT_EQ(asked_for(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
-    EXPECT_EQ(asked_for(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
+    EXPECT_EQ(prefetched(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
+    EXPECT_EQ(prefetched(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
 }
 
 TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
-    EXPECT_EQ(asked_for(128, 4, 32, 512), offsets());          // one piece from end to end
-    EXPECT_EQ(asked_for(32, 512, 128, 4), lines_of(256 * 64)); // the same, back and forth
-    EXPECT_EQ(asked_for(3, 64, 16, 4), offsets());             // back and forth over three lines
-    EXPECT_EQ(asked_for(4, 64, 16, 4), lines_of(256));         // over four lines
-    EXPECT_EQ(asked_for(4, 64, 16, 192), offsets());           // backwards from the previous end
-    EXPECT_EQ(asked_for(64, -4, 16, 4096), offsets());         // backwards
-    EXPECT_EQ(asked_for(64, 4, 1, 4096), offsets());           // one piece of many
+    EXPECT_EQ(prefetched(128, 4, 32, 512), offsets());          // one piece from end to end
+    EXPECT_EQ(prefetched(32, 512, 128, 4), lines_of(256 * 64)); // the same, back and forth
+    EXPECT_EQ(prefetched(3, 64, 16, 4), offsets());             // back and forth over three lines
+    EXPECT_EQ(prefetched(4, 64, 16, 4), lines_of(256));         // over four lines
+    EXPECT_EQ(prefetched(4, 64, 16, 192), offsets());           // backwards from the previous end
+    EXPECT_EQ(prefetched(64, -4, 16, 4096), offsets());         // backwards
+    EXPECT_EQ(prefetched(64, 4, 1, 4096), offsets());           // one piece of many
 }
 
 TEST(lines_of_tile, are_few) {
-    EXPECT_EQ(asked_for(64, 512, 128, 4), lines_of(512 * 64));
-    EXPECT_EQ(asked_for(65, 512, 128, 4), offsets()); // L1 also holds the current tile
-    EXPECT_EQ(asked_for(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // eight elements a line
-    EXPECT_EQ(asked_for(16, 4096, 7, 4), offsets());
+    EXPECT_EQ(prefetched(64, 512, 128, 4), lines_of(512 * 64));
+    EXPECT_EQ(prefetched(65, 512, 128, 4), offsets()); // L1 also holds the current tile
+    EXPECT_EQ(prefetched(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // eight elements a line
+    EXPECT_EQ(prefetched(16, 4096, 7, 4), offsets());
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The order in which tiles are walked. It affects only speed.
+// Tests the order of loops over tiles, which affects only speed.
 
 #include "plan/loop_order.hpp"
 #include "unit/plan/nests.hpp"
@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// Outermost first. The tile covers these many elements of each loop, or the whole loop.
+// Returns loops outermost first. Without `tile_inner_first`, the tile has whole loops.
 std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {},
                           const per_operand<bool>& is_moved = {}) {
     tiling tile;
@@ -22,22 +22,23 @@ std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_
 
 using loops = std::vector<int>;
 
-constexpr std::int64_t kept_bytes = 128 << 10;
+constexpr std::int64_t cached_bytes = 128 << 10;
 
-TEST(loop_order, is_that_of_dst) {
+TEST(loop_order, follows_dst) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {100, {100, 400, 400, 500}}})), (loops{1, 0}));
 }
 
-// An operand of more than 128 KB that is constant along a loop is not fetched again for each round.
+// An operand of more than 128 KB that is constant along a loop must not be fetched again for each
+// iteration of the loop.
 TEST(loop_order, keeps_shared_operands_in_cache) {
     const auto shared = [](std::int64_t bytes) {
         return order_of(nest_of({{bytes, {1, 4, 4, 4}}, {3, {0, 0, 4 * bytes, 4 * bytes}}}));
     };
-    EXPECT_EQ(shared(kept_bytes / 4), (loops{1, 0})); // src_0 is as large
-    EXPECT_EQ(shared(kept_bytes / 4 + 1), (loops{0, 1}));
+    EXPECT_EQ(shared(cached_bytes / 4), (loops{1, 0})); // src_0 has 128 KB
+    EXPECT_EQ(shared(cached_bytes / 4 + 1), (loops{0, 1}));
 }
 
-// Loops inside the shared one count if the operand moves along them.
+// The operand's bytes are counted over inner loops along which the operand moves.
 TEST(loop_order, counts_bytes_inside_the_shared_loop) {
     const auto order = [](std::int64_t cond_bytes) {
         return order_of(nest_of(
@@ -47,7 +48,7 @@ TEST(loop_order, counts_bytes_inside_the_shared_loop) {
     EXPECT_EQ(order(0), (loops{2, 1, 0}));
 }
 
-// src_0's loop is inside src_1's, and that is inside cond's.
+// src_0's shared loop is innermost, then src_1's, then cond's.
 TEST(loop_order, moves_the_loop_of_src_0_last) {
     constexpr std::int64_t n = 200000, row = 4 * n;
     EXPECT_EQ(order_of(nest_of({{n, {1, 4, 4, 4}},
@@ -95,7 +96,8 @@ TEST(loop_order, continues_for_each_operand) {
     EXPECT_EQ(order({0, 0, 0, 4}, {0, 0, 0, 4000}), (loops{1, 0}));
 }
 
-// If the tile cuts two loops, the one with the shorter stride goes innermost; dst is decided last.
+// If the tile cuts two loops, the loop with the operand's shorter stride is innermost. In the last
+// nest, src_1 and dst contradict each other, and dst decides.
 TEST(loop_order, continues_along_memory) {
     const auto order = [](std::int64_t middle_bytes, std::int64_t outer_bytes) {
         return order_of(nest_of({{100, {0, 0, 40000, 4}},

@@ -43,7 +43,7 @@ TEST(loop_nest, merges_loops_that_form_one) {
     EXPECT_EQ(make_loop_nest(permuted()).rank, 1);
 }
 
-TEST(loop_nest, has_no_loops_without_or_with_one_element) {
+TEST(loop_nest, handles_zero_or_one_element) {
     EXPECT_EQ(make_loop_nest(dense(data_type::f32, {}, {}, {}, {})).rank, 0);
     EXPECT_EQ(make_loop_nest(dense(data_type::f32, {1, 1}, {}, {1}, {1, 1})).elements, 1);
     EXPECT_EQ(make_loop_nest(dense(data_type::f32, {1}, {0, 4}, {4}, {0, 4})).elements, 0);
@@ -141,7 +141,7 @@ TEST(plan, transposes_in_blocks) {
     EXPECT_TRUE(test::has(plan_of(desc), {"src_1=transpose+ahead dst=unit kernel=select_x32_uuu"}));
 }
 
-// dst has `groups` rows of `items`. src_1's rows are dst's columns, `gap` elements apart.
+// dst has `groups` rows of `items`. src_1 is column-major, with `gap` elements between columns.
 std::string plan_of_transposed(std::int64_t groups, std::int64_t items, std::int64_t gap) {
     const dims shape{groups, items};
     select_desc desc = dense(data_type::f32, shape, shape, shape, shape);
@@ -158,8 +158,8 @@ TEST(plan, names_ways_to_pack) {
                   {"cond=splat src_0=step src_1=unit dst=scatter kernel=select_x32_uuu_plain"}));
 }
 
-// Sources of 16 bytes whose elements are moved one by one are picked, unless a source is constant
-// from row to row or consists of runs.
+// The pick kernel runs if elements have 16 bytes and both sources are packed one element at a time.
+// It does not run if a source repeats from row to row or has runs of adjacent elements.
 TEST(plan, picks_wide_separate_elements) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
@@ -177,7 +177,8 @@ TEST(plan, picks_wide_separate_elements) {
     EXPECT_FALSE(picks(data_type::complex128, dims{1, 300}, 3));
 }
 
-// If tiles do not divide a loop, its last tile is smaller; each set of these loops has a shape.
+// A loop is cut if the tile does not divide the loop's extent. The loop's last tile is then
+// smaller. The plan has one tile shape for every subset of the cut loops.
 TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     for (const auto& [rows, columns] :
          {std::pair{64, 128}, std::pair{64, 500}, std::pair{1000, 1000}}) {
@@ -192,8 +193,9 @@ TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     }
 }
 
-// Blocks of four by four, 32 rows of any length, or 32 dense pixels of any size.
-TEST(plan, transposes_where_blocks_pay) {
+// A transposition by blocks pays from 4 groups of 4 items, from 32 groups of any number of items,
+// or from 32 dense items (`gap` 0) of any number of groups.
+TEST(plan, transposes_if_blocks_pay) {
     const auto transposes = [](std::int64_t groups, std::int64_t items, std::int64_t gap) {
         return test::has(plan_of_transposed(groups, items, gap), {"src_1=transpose"});
     };
@@ -207,22 +209,23 @@ TEST(plan, transposes_where_blocks_pay) {
     EXPECT_FALSE(transposes(3, 32, 1));
 }
 
-// 300 rows of 7 runs of 3 bytes of cond, 8 bytes from run to run.
+// cond has 300 rows of 7 runs. A run has 3 bytes. Runs begin 8 bytes apart, rows `row_bytes` apart.
 select_desc short_runs(std::int64_t row_bytes) {
     select_desc desc = dense(data_type::bf16, {300, 7, 3}, {}, {300, 7, 3}, {300, 7, 3});
     desc.cond.strides_bytes = {row_bytes, 8, 1};
     return desc;
 }
 
-TEST(plan, puts_short_runs_together_from_windows) {
+TEST(plan, assembles_short_runs_from_windows) {
     const auto plan = build_plan(short_runs(56), isa::scalar, never);
     const operand_access& cond = plan->shapes[0].access[op_cond];
     EXPECT_EQ(cond.kind, access_kind::gather);
-    EXPECT_EQ(cond.layout.windows.count, 3) << "16 bytes of the buffer lie in 43";
+    EXPECT_EQ(cond.layout.windows.count, 3)
+        << "up to 6 runs, 43 bytes of cond, make a 16-byte register";
     EXPECT_EQ(plan->windows_end[op_cond], 299 * 56 + 6 * 8 + 3);
 }
 
-TEST(plan, windows_do_not_look_where_pages_may_be_missing) {
+TEST(plan, windows_do_not_reach_pages_that_may_be_missing) {
     EXPECT_EQ(build_plan(short_runs(8192), isa::scalar, never)->windows_end[op_cond], 0);
 }
 
@@ -234,8 +237,9 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
 }
 
-// The unselected source of a row is not read, unless the row shares lines with its neighbours.
-TEST(plan, counts_one_side_where_a_row_has_one_cond) {
+// If a row has one cond, its unselected source counts only in short rows, which share lines with
+// their neighbours.
+TEST(plan, counts_one_source_if_a_row_has_one_cond) {
     const auto moved = [](std::int64_t columns) {
         const dims shape{64, columns};
         const select_desc desc = dense(data_type::f32, {64, 1}, shape, shape, shape);
@@ -245,7 +249,8 @@ TEST(plan, counts_one_side_where_a_row_has_one_cond) {
     EXPECT_EQ(moved(30), 64 + 3 * 64 * 30 * 4);
 }
 
-// Equal chunks of whole steps, even if one step is more than the limit.
+// Short rows that end within cache lines use plain stores, because streaming stores would write
+// their lines in part.
 TEST(plan, does_not_stream_short_rows_that_end_within_lines) {
     const auto stores = [](std::int64_t columns, std::int64_t row_elems) {
         const dims shape{4096, columns};
@@ -258,6 +263,8 @@ TEST(plan, does_not_stream_short_rows_that_end_within_lines) {
     EXPECT_EQ(stores(600, 603), store_policy::stream);
 }
 
+// Chunks have whole steps and are as equal as possible. A chunk has at least one step, even if a
+// step exceeds the limit.
 TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
     EXPECT_EQ(chunk_of(100, 100, 8), 100);
     EXPECT_EQ(chunk_of(100, 60, 8), 56);
@@ -265,7 +272,7 @@ TEST(plan, cuts_loops_in_chunks_of_whole_steps) {
     EXPECT_EQ(chunk_of(5, 3, 8), 5);
 }
 
-// A mask of 1 MB shared by heads must not be fetched once per head.
+// Heads share a mask of 1 MB, which must not be fetched once per head.
 TEST(plan, keeps_a_shared_mask_in_cache) {
     const dims scores{2, 12, 1024, 1024};
     const auto plan = build_plan(dense(data_type::f32, {1, 1, 1024, 1024}, scores, {}, scores),
@@ -306,10 +313,10 @@ TEST(plan_cache, is_bounded_and_keeps_answering) {
     EXPECT_EQ(first->nest.elements, 9); // a plan in use outlives its cache entry
 }
 
-// The fork occurs while other threads compile. A child that hangs is ended by its alarm.
-TEST(plan_cache, is_there_in_the_child_of_a_fork) {
+// Forks while other threads compile. An alarm ends a child that hangs.
+TEST(plan_cache, works_in_the_child_of_a_fork) {
 #ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ThreadSanitizer has no children of processes with threads";
+    GTEST_SKIP() << "ThreadSanitizer does not support fork in a process with several threads";
 #endif
     const select_desc desc = dense(data_type::u8, {9}, {9}, {9}, {9});
     std::atomic<bool> done{false};

@@ -1,4 +1,4 @@
-// The layouts and types that rows support, and the decisions of their plans.
+// Tests the layouts and types that rows support, and the choices of their plans.
 
 #include "plan/row_plan.hpp"
 
@@ -20,7 +20,7 @@ row_desc describe(const dims& shape) {
     return desc;
 }
 
-// The largest numbers of steps and operands, and one beyond.
+// Tests the largest numbers of steps and operands, then one more step, and one more operand.
 TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
     desc.steps.assign(max_row_actions, row_change{row_operator::tanh});
@@ -44,7 +44,7 @@ TEST(row_plan, refuses_other_shapes) {
     EXPECT_THROW(make_row_plan(desc, isa::scalar), argument_error);
 }
 
-// Without SoftMax and causal mask, a row is the innermost loop after merging.
+// Without SoftMax and without a causal mask, a row is the innermost loop after merging.
 TEST(row_plan, merges_loops_into_the_longest_rows) {
     const auto rows_of = [](const dims& operand, const dims& strides_bytes) {
         row_desc desc;
@@ -103,10 +103,10 @@ TEST(row_plan, refuses_sizes_beyond_64_bits) {
     row_desc scores_overflow = describe({3, 8});
     scores_overflow.scores.strides_bytes[0] = huge;
     EXPECT_THROW(make_row_plan(scores_overflow, isa::scalar), shape_error);
-    EXPECT_FALSE(make({0, huge}, {4, 4}).streams); // no row that could be stored
+    EXPECT_FALSE(make({0, huge}, {4, 4}).streams); // no row is stored
 }
 
-// 6 rows of 8 scores and results of 4 bytes each.
+// 6 rows of 8 elements move 384 bytes: 4 read and 4 written per element.
 TEST(row_plan, streams_from_the_threshold_on) {
     const row_desc desc = describe({3, 2, 8});
     EXPECT_TRUE(make_row_plan(desc, isa::scalar, 384).streams);
@@ -116,9 +116,9 @@ TEST(row_plan, streams_from_the_threshold_on) {
 
 TEST(row_plan, quantizes_by_a_factor) {
     row_desc desc = describe({1, 2, 8});
-    EXPECT_EQ(make_row_plan(desc, isa::scalar).scale, 1.0F);
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).inverse_scale, 1.0F);
     desc.quantize = {4.0F, 3.0F};
-    EXPECT_EQ(make_row_plan(desc, isa::scalar).scale, 0.25F);
+    EXPECT_EQ(make_row_plan(desc, isa::scalar).inverse_scale, 0.25F);
     EXPECT_EQ(make_row_plan(desc, isa::scalar).zero_point, 3.0F);
 }
 

@@ -1,4 +1,5 @@
-// The 16-byte windows from which registers are assembled, and the bytes that windows may read.
+// Tests the 16-byte windows from which kernels assemble registers, and the bytes that windows may
+// read.
 
 #include "plan/windows.hpp"
 #include "unit/plan/nests.hpp"
@@ -29,12 +30,12 @@ TEST(windows, pick_every_second_pair_of_bytes_out_of_two) {
                         none, none, 0,    1,    4,    5,    8,    9,    12,   13}));
 }
 
-// The last window ends with the buffer: it holds the bytes from the fifth on.
+// The last register ends with the buffer, so it begins with the fifth item.
 TEST(windows, of_the_last_register_end_with_the_buffer) {
     EXPECT_EQ(choose_windows(multiples(2, 20), 1).offsets, (offsets{0, 16, 8, 24}));
 }
 
-TEST(windows, are_as_many_for_every_register) {
+TEST(windows, are_equally_many_for_every_register) {
     offsets places = multiples(1, 16);
     for (const std::int32_t place : multiples(2, 16)) places.push_back(100 + place);
     const byte_windows chosen = choose_windows(places, 1);
@@ -44,7 +45,7 @@ TEST(windows, are_as_many_for_every_register) {
     EXPECT_EQ(chosen.shuffles.size(), 4U * 16);
 }
 
-// Sixteen one-byte runs, in `windows` groups of adjacent bytes.
+// The number of windows for 16 one-byte runs in `windows` groups of adjacent bytes.
 std::int64_t windows_of(std::int32_t windows) {
     offsets places;
     for (std::int32_t i = 0; i < 16; ++i) places.push_back(i % windows * 100 + i / windows);
@@ -52,7 +53,7 @@ std::int64_t windows_of(std::int32_t windows) {
 }
 
 // A window costs as much as two moves; a run of three bytes is two moves.
-TEST(windows, are_taken_where_moves_take_as_long) {
+TEST(windows, are_used_if_moves_take_as_long) {
     EXPECT_EQ(windows_of(8), 8);
     EXPECT_EQ(windows_of(9), 0);
     EXPECT_EQ(choose_windows({{0, 100, 200, 300, 400, 500}}, 3).count, 0); // 12 moves, 2 x 6
@@ -67,7 +68,7 @@ TEST(windows, fill_whole_registers_only) {
     EXPECT_EQ(choose_windows(multiples(100, 4), 16).count, 0);
 }
 
-// A cond of 10 x 10 x 10 bytes with these strides.
+// windows_end of a cond of 10 x 10 x 10 bytes with these strides.
 std::int64_t end_of(std::int64_t inner, std::int64_t middle, std::int64_t outer) {
     return windows_end(
         nest_of({{10, {inner, 0, 0, 4}}, {10, {middle, 0, 0, 40}}, {10, {outer, 0, 0, 400}}}),
@@ -77,12 +78,12 @@ std::int64_t end_of(std::int64_t inner, std::int64_t middle, std::int64_t outer)
 TEST(windows, end_with_the_last_element) {
     EXPECT_EQ(end_of(1, 20, 300), 9 + 180 + 2700 + 1);
     EXPECT_EQ(end_of(300, 20, 1), 9 + 180 + 2700 + 1);
-    EXPECT_EQ(end_of(1, -20, 300), 9 + 2700 + 1); // the loops begin at its end
+    EXPECT_EQ(end_of(1, -20, 300), 9 + 2700 + 1); // the middle loop runs backwards
     EXPECT_EQ(end_of(1, 0, 300), 9 + 2700 + 1);
 }
 
-// A gap of 2 KB is allowed, counted from the end of the inner loops.
-TEST(windows, do_not_look_over_long_gaps) {
+// A window may cross a gap of 2 KB, measured from the end of the inner loops.
+TEST(windows, do_not_cross_long_gaps) {
     EXPECT_EQ(end_of(1, 10 + 2048, 30000), 0);
     EXPECT_NE(end_of(1, 10 + 2048, 9 * 2058 + 10 + 2048), 0);
     EXPECT_EQ(end_of(1, 10 + 2049, 9 * 2058 + 10), 0);

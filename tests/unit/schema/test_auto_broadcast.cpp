@@ -1,4 +1,4 @@
-// The values of the attribute, which test_dialects.cpp cannot reach through the public API.
+// Tests parse_auto_broadcast directly: the public C++ API takes an enumeration and never calls it.
 
 #include "schema/select_schema.hpp"
 

@@ -20,7 +20,7 @@ TEST(broadcast_numpy, aligns_at_the_last_dimension) {
     EXPECT_EQ(broadcast_numpy({2, 1}, {1, 3}), (dims{2, 3}));
 }
 
-TEST(broadcast_numpy, counts_zero_as_numpy_does) {
+TEST(broadcast_numpy, handles_zero_like_numpy) {
     EXPECT_EQ(broadcast_numpy({0, 3}, {1, 3}), (dims{0, 3}));
     EXPECT_EQ(broadcast_numpy({0}, {}), (dims{0}));
     EXPECT_EQ(broadcast_numpy({0}, {3}), std::nullopt);
@@ -32,7 +32,7 @@ TEST(broadcast_numpy, refuses_other_extents_and_negative_ones) {
     EXPECT_EQ(broadcast_numpy({-1}, {-1}), std::nullopt);
 }
 
-TEST(broadcasts_one_way, lets_only_from_grow) {
+TEST(broadcasts_one_way, expands_only_the_first_shape) {
     EXPECT_TRUE(broadcasts_one_way({4, 5}, {2, 3, 4, 5}));
     EXPECT_TRUE(broadcasts_one_way({3, 1, 5}, {2, 3, 4, 5}));
     EXPECT_TRUE(broadcasts_one_way({}, {2}));
@@ -43,7 +43,7 @@ TEST(broadcasts_one_way, lets_only_from_grow) {
     EXPECT_FALSE(broadcasts_one_way({1}, {-1}));
 }
 
-TEST(tensor_desc, dense_strides_count_the_type) {
+TEST(tensor_desc, dense_strides_are_in_bytes) {
     EXPECT_EQ(dense_desc(data_type::f32, {2, 3, 4}).strides_bytes, (dims{48, 16, 4}));
     EXPECT_EQ(dense_desc(data_type::bf16, {5}).strides_bytes, (dims{2}));
     EXPECT_EQ(dense_desc(data_type::f32, {2, 0, 4}).strides_bytes, (dims{16, 16, 4}));
@@ -61,7 +61,7 @@ TEST(dense_strides, follow_an_order) {
     EXPECT_THROW(dense_strides({huge, 3}, 1), shape_error);
 }
 
-TEST(data_type, is_computed_with_or_quantized_to) {
+TEST(data_type, classifies_types_computed_in_f32_and_8_bit_integers) {
     std::string computed, quantized;
     for (int i = 0; i <= static_cast<int>(data_type::string); ++i) {
         const auto type = static_cast<data_type>(i);
