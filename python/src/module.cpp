@@ -236,6 +236,8 @@ void* import_numpy() {
 
 NB_MODULE(_core, module) {
     if (import_numpy() == nullptr) throw nb::python_error();
+    // After maskwise.torch.install(), torch holds objects of this module until the process ends.
+    nb::set_leak_warnings(false);
     module.attr("numpy_where") = numpy_where();
     nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
         try {

@@ -370,3 +370,18 @@ def test_run(tmp_path: Any) -> None:
     missing = run(str(tmp_path / "none.py"))
     assert missing.returncode == 2
     assert "none.py" in missing.stderr and "Traceback" not in missing.stderr
+
+
+def test_the_process_ends_silently() -> None:
+    """torch holds Maskwise's objects until then."""
+    code = """
+import maskwise.torch, torch
+maskwise.torch.install()
+q = torch.ones(1, 8, 512, 64)
+torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "nanobind" not in done.stderr
