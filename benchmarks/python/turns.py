@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import table
 from machine import ROOT, machine_facts
-from table import time_text
+from table import add_only, time_text
 
 FOLDER = ROOT / "build/bench"
 TURNS = 25
@@ -79,9 +79,7 @@ def run_suite(
     """Prints a row per case, and a line per missed target. Without --only, writes the rows to
     build/bench/SUITE.json. Returns the program's exit status."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}")
-    parser.add_argument(
-        "--only", default="", help="measure cases whose name contains this; write no table"
-    )
+    add_only(parser, "cases")
     parser.add_argument(
         "--no-targets", action="store_true", help="exit with 0 even if a target is missed"
     )

@@ -23,7 +23,7 @@ from typing import Any
 from attention_client import NEWEST_LANE, Client
 from attention_tables import ms_text
 from machine import machine_facts
-from table import save_table, shown
+from table import add_only, save_table, shown
 from worker import ROOT, Died, lane_command
 
 RESULTS = ROOT / "build/bench"
@@ -247,9 +247,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=0.3, help="seconds to measure a case once (0.3)"
     )
-    parser.add_argument(
-        "--only", default="", help="measure only cases whose name contains this; write no table"
-    )
+    add_only(parser, "cases")
     parser.add_argument(
         "--no-targets", action="store_true", help="exit with 0 even if a case is slower"
     )

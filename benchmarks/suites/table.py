@@ -33,12 +33,16 @@ def markdown(head: list[str], rows: Iterable[list[str]] = ()) -> str:
     return "\n".join(map(line_of, [head, ["---"] * len(head), *rows]))
 
 
+def add_only(parser: argparse.ArgumentParser, things: str) -> None:
+    help_text = f"measure only the {things} with this text in their names, and write no table"
+    parser.add_argument("--only", default="", help=help_text)
+
+
 def begin_suite(suite: str, description: str | None, things: str) -> str:
     """Prints the machine's facts and returns the argument --only. If the argument is not empty, the
     suite must not save its table."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
-    help_text = f"measure only {things} whose name contains this; do not save the table"
-    parser.add_argument("--only", default="", help=help_text)
+    add_only(parser, things)
     only: str = parser.parse_args().only
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     return only

@@ -15,11 +15,7 @@ import torch
 from maskwise import Mask
 from maskwise._attention import packed_mask
 from maskwise._call import AttentionCall
-from maskwise._torch_tensors import as_array, is_followed
-
-
-def _range(count: int) -> torch.Tensor:
-    return torch.arange(count, device="cpu")
+from maskwise._torch_tensors import as_array, indices, is_followed
 
 
 def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
@@ -31,7 +27,7 @@ def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Ten
     if (lengths > table.shape[1] * size).any():
         room = table.shape[1] * size
         raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
-    is_used = _range(table.shape[1]) * size < lengths[:, None]
+    is_used = indices(table.shape[1]) * size < lengths[:, None]
     if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
         raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
 
@@ -75,6 +71,6 @@ def packed_with_blocks(
     )
     rules: dict[str, Any] = {"from_end": True, "in_documents": True, "causal": is_causal}
     mask = Mask._from_rules(documents=(documents,), **rules)
-    table = table[_range(table.shape[1]) < blocks[:, None]][None]
+    table = table[indices(table.shape[1]) < blocks[:, None]][None]
     call = call.changed(query=call.query[None], attn_mask=mask)
     return with_blocks(call, table, blocks.sum()[None] * size)

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from maskwise._torch_tensors import indices
+
 
 def rotated(
     q: torch.Tensor,
@@ -49,7 +51,7 @@ def _require_tables(tables: tuple[Any, Any], depth: int) -> None:
 
 def _rows(tables: tuple[Any, Any], held: torch.Tensor, count: int) -> list[torch.Tensor]:
     """cos and sin of the positions from `held`: (batch, count, 1, rotary_dim / 2)."""
-    positions = held[:, None] + torch.arange(count, device="cpu")
+    positions = held[:, None] + indices(count)
     if positions.numel() and positions.max() >= len(tables[0]):
         last, there = int(positions.max()), len(tables[0])
         raise ValueError(f"rotary_cos has {there} positions, a row is at position {last}")
@@ -60,11 +62,11 @@ def _rotated(x: torch.Tensor, tables: list[torch.Tensor], is_interleaved: bool) 
     """Computes in float32, like flash_attn."""
     cos, sin = tables
     half = cos.shape[-1]
-    turned, rest = x[..., : 2 * half].float(), x[..., 2 * half :]
+    pairs, rest = x[..., : 2 * half].float(), x[..., 2 * half :]
     if is_interleaved:
-        first, second = turned[..., ::2], turned[..., 1::2]
+        first, second = pairs[..., ::2], pairs[..., 1::2]
     else:
-        first, second = turned[..., :half], turned[..., half:]
-    pair = first * cos - second * sin, first * sin + second * cos
-    turned = torch.stack(pair, -1).flatten(-2) if is_interleaved else torch.cat(pair, -1)
-    return torch.cat((turned.to(x.dtype), rest), -1)
+        first, second = pairs[..., :half], pairs[..., half:]
+    halves = first * cos - second * sin, first * sin + second * cos
+    result = torch.stack(halves, -1).flatten(-2) if is_interleaved else torch.cat(halves, -1)
+    return torch.cat((result.to(x.dtype), rest), -1)

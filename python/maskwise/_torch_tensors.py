@@ -146,6 +146,11 @@ def mark_written(out: torch.Tensor) -> None:
         torch.autograd.graph.increment_version(out)
 
 
+def indices(count: int) -> torch.Tensor:
+    """0 to count - 1, on the CPU whatever torch's default device is."""
+    return torch.arange(count, device="cpu")
+
+
 def is_deterministic() -> bool:
     return torch.are_deterministic_algorithms_enabled()
 

@@ -25,7 +25,7 @@ import torch
 from maskwise import Mask, _flash_attn_pages, _flash_attn_rotary, _torch_version  # noqa: F401
 from maskwise._attention import packed_call, run
 from maskwise._call import AttentionCall, checked, require_sides, with_arrays
-from maskwise._torch_tensors import want_gradients
+from maskwise._torch_tensors import indices, want_gradients
 
 __all__ = [
     "flash_attn_func",
@@ -38,10 +38,6 @@ __all__ = [
 
 def _integers(value: Any) -> torch.Tensor:
     return torch.as_tensor(value, device="cpu")
-
-
-def _range(count: int) -> torch.Tensor:
-    return torch.arange(count, device="cpu")
 
 
 def _refuse_dropout(function: str, dropout_p: float) -> None:
@@ -123,7 +119,7 @@ def flash_attn_func(
     if not return_attn_probs:
         return _attend(call, None)
     rows, keys = q.shape[1], k.shape[1]
-    is_empty = _empty_rows(_range(rows) + keys - rows, keys, causal, window_size)
+    is_empty = _empty_rows(indices(rows) + keys - rows, keys, causal, window_size)
     return (*_attend(call, is_empty), None)
 
 
@@ -164,14 +160,12 @@ def flash_attn_varlen_func(
         )
     if alibi_slopes is not None:
         call = call.changed(attn_mask=call.attn_mask & Mask.alibi(_shared(alibi_slopes)))
-    is_empty = None
-    if return_attn_probs:
-        is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
-    if block_table is not None:
-        results = _attend(call, is_empty)
-        return (results[0][0], results[1][0], None) if return_attn_probs else results[0]
     if not return_attn_probs:
-        return run(call)
+        return run(call) if block_table is None else _attend(call, None)[0]
+    is_empty = _empty_packed_rows(len(q), cu_seqlens_q, cu_seqlens_k, causal, window_size)
+    if block_table is not None:
+        result, sums = _attend(call, is_empty)
+        return result[0], sums[0], None
     result, sums = _result_and_sums(call)
     return result, _sums_of_parts(sums, is_empty, s_aux), None
 
@@ -189,7 +183,7 @@ def _empty_packed_rows(
     """_empty_rows() for packed sequences. Rows after the last sequence are empty, too."""
     rows, keys = (_integers(one).long().diff() for one in (cu_seqlens_q, cu_seqlens_k))
     first = _integers(cu_seqlens_q).long()[:-1]
-    positions = _range(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
+    positions = indices(int(rows.sum())) + (keys - rows - first).repeat_interleave(rows)
     is_empty = torch.ones(count, dtype=torch.bool, device="cpu")
     is_empty[: len(positions)] = _empty_rows(
         positions, keys.repeat_interleave(rows), causal, window
@@ -201,9 +195,9 @@ def _places(
     cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Cache positions of each sequence's new keys, after its cached keys."""
-    places = held[:, None] + _range(new)
+    places = held[:, None] + indices(new)
     if table is None:
-        rows = _range(len(held)) if index is None else index.long()
+        rows = indices(len(held)) if index is None else index.long()
         return rows[:, None], places
     size = cache.shape[1]
     return table.long().gather(1, places // size), places % size
@@ -334,7 +328,7 @@ def _attend_lengths(
     is_empty = None
     if with_sums:
         first = 0 if leftpad is None else _integers(leftpad).reshape(-1, 1)
-        positions = offsets[:, None] + _range(rows)
+        positions = offsets[:, None] + indices(rows)
         is_empty = _empty_rows(positions, lengths[:, None], causal, window, first)[:, None]
     return _attend(call.changed(attn_mask=rules), is_empty)
 

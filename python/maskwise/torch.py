@@ -41,7 +41,14 @@ from maskwise import (
 from maskwise._attention import packed_attention
 from maskwise._call import AttentionCall
 from maskwise._native import run_native
-from maskwise._torch_tensors import DTYPES, holds_elements, is_in_mode, is_plain, want_gradients
+from maskwise._torch_tensors import (
+    DTYPES,
+    holds_elements,
+    is_deterministic,
+    is_in_mode,
+    is_plain,
+    want_gradients,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +68,7 @@ _contexts: list[bool] = []  # per open installed(): whether install() ran before
 def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool = False) -> bool:
     """Whether torch is about as fast. False with deterministic algorithms, because the bits of
     torch's rows depend on the batch."""
-    if torch.are_deterministic_algorithms_enabled():
+    if is_deterministic():
         return False
     least = LEAST_PRODUCTS * (TIMES_WITH_GRADIENTS if has_gradients else 1)
     return q_elements * keys < least // (1 if dtype == torch.float32 else 2)

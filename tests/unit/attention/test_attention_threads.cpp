@@ -4,6 +4,7 @@
 #include "maskwise/attention_gradients.hpp"
 #include "support/attention_case.hpp"
 #include "support/texts.hpp"
+#include "support/threads_loop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,7 @@ namespace {
 
 using test::attention_case;
 using test::extent_list;
-
-parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
-    return {threads, [=](std::int64_t count, const std::function<void(std::int64_t)>& body) {
-                if (calls != nullptr) *calls += count;
-                std::vector<std::jthread> workers;
-                for (std::int64_t i = 0; i < count; ++i)
-                    workers.emplace_back([&body, i] { body(i); });
-            }};
-}
+using test::loop_of;
 
 void expect_right(const attention_case& problem, const parallel_loop& loop) {
     const test::output_memory before = test::copy_outputs(problem);

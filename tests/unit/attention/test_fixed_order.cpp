@@ -5,6 +5,7 @@
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
+#include "support/threads_loop.hpp"
 #include "unit/attention/attention_targets.hpp"
 
 #include <gtest/gtest.h>
@@ -15,12 +16,12 @@
 #include <cstring>
 #include <numeric>
 #include <random>
-#include <thread>
 
 namespace maskwise {
 namespace {
 
 using test::draw;
+using test::loop_of;
 using test::one_in;
 
 constexpr std::int64_t depth = 10, columns = 7, heads = 4, key_heads = 2;
@@ -89,13 +90,6 @@ struct embedding {
     data_type mask_type = data_type::undef;
     std::vector<std::int32_t> pages = {}; // page numbers, sequence by sequence; empty: no pages
 };
-
-parallel_loop loop_of(int threads) {
-    return {threads, [](std::int64_t count, const std::function<void(std::int64_t)>& body) {
-                std::vector<std::jthread> workers;
-                for (std::int64_t i = 0; i < count; ++i) workers.emplace_back([&, i] { body(i); });
-            }};
-}
 
 class fixed_order : public testing::TestWithParam<const kernel_table*> {
 protected:
