@@ -128,7 +128,7 @@ void attend(benchmark::State& state, problem& data, int threads) {
     using benchmark::Counter;
     state.counters["flops"] = Counter(2 * data.products, Counter::kIsIterationInvariantRate);
     const double of_peak = peak(plan->in_pairs, threads);
-    if (of_peak == 0) return; // there is no peak for bf16 on ARM
+    if (of_peak == 0) return; // peak() does not measure bf16 on ARM
     state.counters["peak"] = of_peak;
     state.counters["products"] = 2 * data.products / of_peak; // seconds
     state.counters["share"] =

@@ -54,7 +54,7 @@ class Problem:
 
     @cached_property
     def added(self) -> Any:
-        """The bias as an f32 array (1, heads or 1, rows, keys); None if there is no bias."""
+        """Returns the bias in f32, (1, heads or 1, rows, keys), or None."""
         if self.bias is None:
             return None
         row, key = np.indices((self.shape[2], self.key_shape[2]), sparse=True)

@@ -26,8 +26,8 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """cond, src_0 and src_1 in the case's layouts, and memory for dst. Peers whose users have NumPy
-    arrays pass np.empty as `room`, because NumPy requests huge pages for large arrays."""
+    """Reads cond, src_0 and src_1 in the case's layouts, and allocates dst with `room`. Peers that
+    users call with NumPy arrays pass np.empty, which requests huge pages for large arrays."""
 
     def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
         self.case = case

@@ -31,7 +31,7 @@ HEAD += [f"{kind} before" for kind in SHARES]
 
 
 def made_up(session: Any) -> Inputs:
-    """Random inputs, and a mask whose last tenth is padding."""
+    """Draws random inputs. attention_mask masks the last tenth of each sequence."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in session.get_inputs():

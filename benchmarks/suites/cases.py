@@ -71,8 +71,8 @@ class Case:
 
 
 def laid_out(dims: tuple[int, ...], order: list[int], padding: int = 0) -> Operand:
-    """An operand whose dimensions have this order in memory, outermost first, with `padding`
-    elements after each innermost row."""
+    """Lays out an operand in memory: `order` lists the dimensions from the outermost to the
+    innermost, and `padding` elements follow each innermost row."""
     strides = [0] * len(dims)
     step = 1
     for position, dim in enumerate(reversed(order)):

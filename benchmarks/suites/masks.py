@@ -47,8 +47,8 @@ class MaskPeer(Peer):
 
 
 def faults(answers: dict[str, str], dtype: str) -> list[str]:
-    """The forms whose answer differs by more than ALLOWED from the first answer, which is
-    Maskwise's."""
+    """Compares each form's answer with the first, which Maskwise computed. Returns a line for each
+    form that differs by more than ALLOWED."""
     read = {form: np.fromfile(file, np.float32) for form, file in answers.items()}
     first = next(iter(read.values()))
     apart = {form: float(np.abs(one - first).max()) for form, one in read.items()}
