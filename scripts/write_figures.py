@@ -10,8 +10,9 @@ A document may show only some rows and columns (PARTS). Its caption then links t
 
 --check writes nothing. It fails if a table or picture differs from its results, has no results, or
 is outside of markers. In a full clone, it also fails if a result's commit is not in the history, or
-if more than 30 commits changed a result's sources since this commit. For old results of other CPU
-classes, it only prints notes, because only a machine of the class can repeat the measurement.
+if more than 30 commits changed the code of a result's sources since this commit. For old results of
+other CPU classes, it only prints notes, because only a machine of the class can repeat the
+measurement.
 """
 
 import argparse
@@ -43,6 +44,8 @@ SELECT_ENGINE = (
         for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
     ),
 )
+COMMENT = "^ *//"  # a pattern of git
+COMMIT = re.compile("^commit$", re.MULTILINE)
 # A cell that contains only a figure, so that a script must write its table.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
@@ -296,10 +299,11 @@ def git(root: Path, *arguments: str) -> str | None:
 
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """The number of commits to the sources since `commit`; None if `commit` is not in the
-    history."""
-    count = git(root, "rev-list", "--count", f"{commit}..HEAD", "--", *sources)
-    return None if count is None else int(count)
+    """The number of commits since `commit` that changed the code of the sources; None if `commit`
+    is not in the history. Lines with a comment only are not code."""
+    options = ("--format=tformat:commit", "--patch", f"--ignore-matching-lines={COMMENT}")
+    log = git(root, "log", *options, f"{commit}..HEAD", "--", *sources)
+    return None if log is None else sum("\n@@ " in part for part in COMMIT.split(log))
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def commit_change(root: Path, path: str) -> str:
+def commit_change(root: Path, path: str, line: str = "changed") -> str:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text((file.read_text() if file.exists() else "") + "changed\n")
+    file.write_text(f"{file.read_text() if file.exists() else ''}{line}\n")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=change")
     return git(root, "rev-parse", "HEAD")
@@ -153,7 +153,8 @@ def test_incomplete_results(root: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(30):
         commit_change(root, "src/plan/b")
-        commit_change(root, "src/graph/c")  # does not count
+        commit_change(root, "src/graph/c")  # not a source of a result
+        commit_change(root, "src/plan/b", "    // a comment")
     assert write(root, check=True) == 0
     newest = commit_change(root, "src/exec/d")
     assert write(root, check=True) == 1
