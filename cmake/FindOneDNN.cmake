@@ -1,6 +1,6 @@
-# maskwise_import_onednn(<target> <prefix>) makes <target> from the headers and the shared libdnnl
-# found below <prefix>. By prefix and not by find_package: the PyPI packages carry no CMake package,
-# and Debian's has no "libdnnl.so.3".
+# maskwise_import_onednn(<target> <prefix>) defines the interface library <target> from oneDNN's
+# headers and shared library below <prefix>. Does not use find_package, because the PyPI packages of
+# oneDNN contain no CMake package.
 function(maskwise_import_onednn target prefix)
     find_path(${target}_include oneapi/dnnl/dnnl_graph.h
               PATHS "${prefix}/include" "${prefix}/usr/include" NO_DEFAULT_PATH NO_CACHE)
@@ -14,8 +14,8 @@ function(maskwise_import_onednn target prefix)
     get_filename_component(library_dir "${${target}_library}" DIRECTORY)
     add_library(${target} INTERFACE)
     target_include_directories(${target} SYSTEM INTERFACE "${${target}_include}")
-    # rpath-link: libdnnl's dependencies are in the same folder. unresolved-symbols: a lane may be
-    # built against a newer libc than this machine's, which its loader provides at run time.
+    # rpath-link: libdnnl's dependencies are in the same folder. unresolved-symbols: this oneDNN may
+    # need a newer glibc than this machine's; scripts/lane provides that glibc at run time.
     target_link_libraries(${target} INTERFACE "${${target}_library}")
     target_link_options(${target} INTERFACE
         "LINKER:-rpath-link,${library_dir}" "LINKER:--unresolved-symbols=ignore-in-shared-libs")

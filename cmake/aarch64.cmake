@@ -1,4 +1,4 @@
-# Toolchain for AArch64: Debian's cross compiler, the libraries of scripts/setup --aarch64.
+# Toolchain for AArch64: Debian's cross compiler, and the libraries from scripts/setup --aarch64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
@@ -11,7 +11,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-# Headers outside the compiler's search path.
+# These headers are outside the compiler's search path.
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${libraries}/usr/include")
 # Shared libraries that this project needs, for linking and for running.
 set(library_folder "${libraries}/usr/lib/aarch64-linux-gnu")

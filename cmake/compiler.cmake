@@ -1,5 +1,5 @@
-# The options of every target in the project: the plain baseline of the architecture, hidden
-# symbols, warnings as errors. Kernels raise the instruction set inside their file.
+# The compiler options of every target: the architecture's baseline instruction set, hidden symbols,
+# and warnings as errors. Kernels enable further instruction sets in their source.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -17,17 +17,17 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 include(GNUInstallDirs)
 find_package(Threads REQUIRED)
 
-# Shared libraries name every library that they use. Not with clang's sanitizers, which are in the
-# program and in no library that could be named.
+# Undefined symbols of a shared library are errors. Clang links its sanitizers into programs only,
+# so a sanitized library has undefined symbols.
 set(MASKWISE_NO_UNDEFINED "LINKER:-z,defs")
 if(MASKWISE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     set(MASKWISE_NO_UNDEFINED "")
 endif()
 
-# Before glibc 2.34, libdl had the loader's functions: src/base/older_libc.cpp.
+# Before glibc 2.34, dlopen and dlsym were in libdl. src/base/older_libc.cpp uses them from libdl.
 set(MASKWISE_LIBDL "LINKER:--push-state,--no-as-needed,-l:libdl.so.2,--pop-state")
 
-# Interface target that carries warnings and sanitizers to the project's own targets only.
+# An interface target with the warnings and sanitizers, which only the project's targets link.
 add_library(maskwise_compiler INTERFACE)
 target_compile_options(maskwise_compiler INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
@@ -35,11 +35,12 @@ if(MASKWISE_SANITIZE)
     set(MASKWISE_UNSANITIZED -fno-sanitize=all)
     target_compile_options(maskwise_compiler INTERFACE
         -fsanitize=${MASKWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-    # Enumerations of the C ABI are passed as int, so a call through a pointer of oneDNN's type is
-    # correct. Highway's scalar target converts NaN to an int that is never used.
+    # Disables two checks that report correct code. function: the plugin's C functions have int in
+    # place of oneDNN's enumerations. float-cast-overflow: Highway's scalar target converts NaN to
+    # an int that is never used.
     target_compile_options(maskwise_compiler INTERFACE
         $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function,float-cast-overflow>)
-    # Checks for undefined behaviour would double the compile time of tests.
+    # Tests omit the checks for undefined behaviour, which would double their compile time.
     set(is_test "$<PATH:IS_PREFIX,${PROJECT_SOURCE_DIR}/tests,$<TARGET_PROPERTY:SOURCE_DIR>>")
     target_compile_options(maskwise_compiler INTERFACE $<${is_test}:-fno-sanitize=undefined>)
     target_link_options(maskwise_compiler INTERFACE -fsanitize=${MASKWISE_SANITIZE})

@@ -29,11 +29,11 @@ set(CPACK_DEBIAN_MASKWISE_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_COMPONENT_MASKWISE_DESCRIPTION
-"The libraries of Maskwise: attention at a cost that follows its mask, and
-Select (where) at memory speed, as a C++ library, as a plugin in front of
-oneDNN Graph and as an execution provider for ONNX Runtime.
+"Maskwise computes attention only for unmasked keys, and runs Select (where)
+at memory bandwidth. It is a C++ library, a plugin for oneDNN Graph and an
+execution provider for ONNX Runtime.
 .
-maskwise-info tells which oneDNN a program gets, maskwise-bench checks and
+maskwise-info prints which oneDNN a program loads. maskwise-bench checks and
 measures cases on the machine's oneDNN.")
 set(CPACK_COMPONENT_MASKWISE-DEV_DESCRIPTION
 "The headers of Maskwise's C++ API, its CMake package and its file for

@@ -4,9 +4,9 @@
 # `scripts/lane --list`. For each lane there is
 #
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
-#   MASKWISE_LANE_NAMES    the list of names to loop over: the default first
+#   MASKWISE_LANE_NAMES    the names of all lanes; the default lane is first
 #
-# A client is a separate program in every lane, because headers differ. scripts/lane runs its tests:
+# A client is a separate program in every lane, because headers differ. scripts/lane runs the tests:
 #
 #   foreach(lane IN LISTS MASKWISE_LANE_NAMES)
 #       add_executable(ports_${lane} ports.cpp)
@@ -19,23 +19,23 @@
 #                        [PLUGIN none|preload] [ENVIRONMENT VAR=value...] [LABELS label...]
 #                        [TIMEOUT seconds])
 #   adds the ctest test "<lane>/<name>" (PLUGIN none, the default) or "<lane>/<name>/preload",
-#   with the labels lane-<lane> and plugin-none or plugin-preload. PLUGIN preload puts the built
-#   libmaskwise_onednn.so in front by LD_PRELOAD (after the sanitizer's runtime, if there is
-#   one). A client that links the plugin first (link order) uses PLUGIN none.
-#   `ctest -L lane-3.2` runs a lane, `ctest -R preload` everything with the plugin in front.
+#   with the labels lane-<lane> and plugin-none or plugin-preload. PLUGIN preload loads the built
+#   libmaskwise_onednn.so by LD_PRELOAD, after the sanitizer's runtime if there is one. A client
+#   that links the plugin before oneDNN uses PLUGIN none.
+#   `ctest -L lane-3.2` runs a lane, and `ctest -R preload` all tests that preload the plugin.
 #
 # maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
 #                          [TIMEOUT seconds] [REPORTS_CASES])
-#   adds the ctest test <name>, and once more as "<name>/<suffix>" with the label isa-<suffix> for
-#   each line of MASKWISE_ISA_RUNS that it matches; maskwise_add_lane_test calls it.
+#   adds the ctest test <name>. For each line of MASKWISE_ISA_RUNS whose pattern matches <name>,
+#   also adds "<name>/<suffix>" with the label isa-<suffix>. maskwise_add_lane_test calls this.
 #
-# Lanes from Debian start programs through their own loader: /proc/self/exe is that loader, so death tests
-# must use googletest's "fast" style and nothing may start itself again by /proc/self/exe.
+# In Debian's lanes, the lane's loader starts programs, so /proc/self/exe is the loader. Death tests
+# must use googletest's "fast" style, and no program may start itself again by /proc/self/exe.
 include(FindOneDNN)
 
 set(MASKWISE_LANE_RUNNER "${CMAKE_CURRENT_LIST_DIR}/../scripts/lane")
 
-# The tests that also run as on a smaller CPU: suffix, ONEDNN_MAX_CPU_ISA, names.
+# The tests that run again with a lower instruction set: suffix, ONEDNN_MAX_CPU_ISA, name pattern.
 set(MASKWISE_ISA_RUNS
     "avx2 AVX2 ^3[.](13|7)/([a-z]+_contract|transcripts_agree|harness/(Faults|Attention|Batches))(/|$)"
     "sse4 SSE41 ^3[.](13|7)/((traps|lists_contract|redescribed_contract)/preload|harness/Attention)$")
@@ -47,7 +47,7 @@ function(maskwise_import_lanes)
                         OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     endif()
     if(CMAKE_CROSSCOMPILING)
-        set(lanes "") # they are this machine's
+        set(lanes "") # lanes are built for this machine, not for the target
     endif()
     set(names "")
     foreach(lane IN LISTS lanes)
@@ -66,7 +66,7 @@ function(maskwise_import_lanes)
     set(MASKWISE_LANE_NAMES "${names}" PARENT_SCOPE)
 endfunction()
 
-# The libraries before a preloaded plugin: a sanitizer's runtime must be first.
+# The sanitizer runtimes in use. LD_PRELOAD must list them before the plugin.
 function(maskwise_sanitizer_runtimes out)
     set(runtimes "")
     foreach(pair "address=libasan.so" "thread=libtsan.so")

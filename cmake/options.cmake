@@ -7,11 +7,11 @@ option(MASKWISE_STD_THREADS
 set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package scripts fuzz onnxruntime sanitized
     CACHE STRING "Folders of tests/ to build")
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
-# Kernels take a third of the whole build.
+# Compiling the kernels takes a third of the build time.
 set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "More compiler flags for the kernels alone, such as -O1")
-# One entry a lane, "<name>=<prefix>": an installed oneDNN that the clients are compiled against;
-# "auto" takes those of scripts/setup.
+# One "<name>=<prefix>" per lane, which is an installed oneDNN that clients are compiled against.
+# "auto" takes the lanes that scripts/setup installed.
 set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")
-# The folder of an installed OpenVINO, such as that of its wheel, that integrations/openvino is built
-# against; "auto" takes that of scripts/setup --python, OFF builds without it.
+# The folder of OpenVINO (for example of its wheel) that integrations/openvino is built against.
+# "auto" takes the OpenVINO that scripts/setup --python installed. OFF builds without OpenVINO.
 set(MASKWISE_OPENVINO "auto" CACHE STRING "OpenVINO to build libmaskwise_openvino.so against")

@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 function(maskwise_install_libraries lib_dir runtime dev extra)
     set(package_dir "${lib_dir}/cmake/maskwise")
     set(exports maskwise_${runtime}_targets)
-    # The linker looks for the name without a version, so it belongs to the headers.
+    # The link without a version belongs to the headers, because only linkers use it.
     install(TARGETS maskwise EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
             COMPONENT ${runtime} NAMELINK_COMPONENT ${dev} ${extra}
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -48,8 +48,9 @@ function(maskwise_install_rest runtime dev extra)
             COMPONENT ${dev} ${extra} PATTERN openvino.hpp EXCLUDE)
 endfunction()
 
-# A separate file, because it needs OpenVINO's target. Not in Debian's packages, which cannot depend
-# on OpenVINO's wheel.
+# OpenVINO's exported targets have a separate file, because they need the target openvino::runtime.
+# Debian's packages do not contain these targets, because the packages cannot depend on OpenVINO's
+# wheel.
 function(maskwise_install_openvino)
     set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
     install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets

@@ -1,5 +1,5 @@
-# Parsing googletest and the standard library is half of a test's compile time, so the programs
-# below this folder share a precompiled header. With ccache it needs
+# Parsing googletest and the standard library is half of a test's compile time, so the test programs
+# below a folder share a precompiled header. With ccache, a precompiled header needs
 # CCACHE_SLOPPINESS=pch_defines,time_macros.
 function(maskwise_programs_below folder out)
     get_property(targets_below DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)

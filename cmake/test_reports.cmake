@@ -1,14 +1,14 @@
-# The result of each case of a test program, for the summary of scripts/test; ctest only knows
-# programs.
+# Test programs write the result of each test case to this folder, for the summary of scripts/test.
+# ctest knows only whole programs.
 set(MASKWISE_TEST_REPORTS "${PROJECT_BINARY_DIR}/test_reports")
 
-# gtest_discover_tests, with a report of each.
+# Calls gtest_discover_tests. Each test also writes a report.
 function(maskwise_discover_tests program)
     gtest_discover_tests(${program} DISCOVERY_TIMEOUT 300 XML_OUTPUT_DIR "${MASKWISE_TEST_REPORTS}" ${ARGN})
 endfunction()
 
-# The test's program (googletest, pytest, or Python's unittest by tests/support/unittest_report.py)
-# and those that it starts report to a folder of this test.
+# The test's program and its child processes write their reports to one folder per test. The
+# programs use googletest, pytest, or unittest with tests/support/unittest_report.py.
 function(maskwise_report_cases test)
     string(REGEX REPLACE "[^A-Za-z0-9._/-]" "_" folder "${MASKWISE_TEST_REPORTS}/${test}")
     set_property(TEST "${test}" APPEND PROPERTY ENVIRONMENT_MODIFICATION

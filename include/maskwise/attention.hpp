@@ -28,9 +28,10 @@ inline namespace v1 {
 // The order of operations. `tiles` runs an online softmax over tiles of keys and is the fastest.
 // `operators` runs MatMul, SoftMax and MatMul in sequence, with the roundings of these operators.
 // `fixed` does the same, and sums over keys add one key after the other, in order. On one machine,
-// the bits of a row of dst then depend only on its query and on its unmasked keys and values. They
-// do not depend on the batch, the padding, packed neighbors, the number of rows, the form of the
-// mask or the threads. tests/unit/attention/test_fixed_order.cpp tests this contract.
+// the bits of a row of dst then depend only on its query and on its unmasked keys, values and
+// biases. The bits do not depend on the batch, the padding, other documents of the sequence, the
+// number of rows, the threads, or whether cond or rules mask.
+// tests/unit/attention/test_fixed_order.cpp tests this contract.
 enum class attention_order : std::uint8_t { tiles, operators, fixed };
 
 // The score of a query row and a key is computed in f32 and in this order:
@@ -49,17 +50,17 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 // broadcast by NumPy's rule. With grouped_queries, query may have g times as many heads as key or
 // value. Head h of query then uses head h / g of key or value.
 //
-// A bias of -1e30 or less (f16: -65504 or less) also masks. If a tile has only such biases, it is
-// computed only if a row has no other keys. Before the bias, the scores of the tile should be
+// A bias of -1e30 or less (f16: -65504 or less) also masks. A tile with only such biases is
+// computed only if one of its rows has no other keys. The tile's scores before the bias should be
 // finite and at most 5e29 (f16: 32752). In order `tiles`, weighted values are summed before the
 // division by the sum of weights. So the number of keys times the largest value should fit f32.
 //
 // Values at masked places should be finite. The weight of a masked value is 0, and 0 * NaN is NaN,
-// but a skipped tile adds nothing. For the same reason, with bias_on_fill and a fill of -infinity,
-// the bias at masked places should not be NaN or +infinity. With a fill of -infinity, a value never
-// matters if the rules mask its key for all rows of the sequence (such as padding past its length),
-// or if it belongs to another sequence or document. A NaN or infinite key never matters where cond
-// or the rules mask the key.
+// but a skipped tile adds nothing. So the result would depend on which tiles are skipped. For the
+// same reason, with bias_on_fill and a fill of -infinity, the bias at masked places should not be
+// NaN or +infinity. With a fill of -infinity, a row never depends on values of other sequences and
+// documents, nor on values whose key the rules mask for all rows (such as padding past the
+// sequence's length). A row never depends on a NaN or infinite key that cond or the rules mask.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // undef: none; else boolean, any byte but 0 is true

@@ -22,9 +22,9 @@ inline namespace v1 {
 //
 // No gradient passes through masked scores to query and key. Rows without keys have gradients of 0.
 // NaN and infinity in query, key, value and dst_gradient matter only at unmasked places; the limits
-// of attention_desc apply. Results do not depend on the number of threads.
-// If a row's f32 statistics are above 2^17 in magnitude, for example under a bias of -1e9 on every
-// key, they have lost the logarithm of the sum. Maskwise then recomputes the row's weights.
+// of attention_desc apply. Results do not depend on the number of threads. A row's f32 statistics
+// above 2^17 in magnitude, for example under a bias of -1e9 on every key, are too coarse to give
+// the row's weights. Maskwise then recomputes the row's maximum and sum.
 struct attention_gradients_desc {
     // The description that the attention is compiled with. Requires order `tiles` and no
     // nan_as_zero. With grouped_queries, key and value must have the same number of heads. If the
@@ -79,7 +79,8 @@ private:
     std::shared_ptr<const gradients_plan> data_;
 };
 
-// Throws as compile(attention_desc) does, also for the gradients.
+// Throws as compile(attention_desc) does, for the descriptions of the attention and of the
+// gradients.
 MASKWISE_API attention_gradients_plan compile(const attention_gradients_desc& desc);
 
 } // namespace v1

@@ -2,8 +2,8 @@
 //
 //   mask_rules rules;
 //   rules.causal = true;
-//   rules.window = {.left = 127};           // each row attends to its own key and 127 before it
-//   rules.lengths = {900, 1024};           // two sequences; the first is padded
+//   rules.window = {.left = 127}; // each row attends to its own key and 127 keys before it
+//   rules.lengths = {900, 1024};  // two sequences; the first is padded
 //   attention.execute({.query = q, .key = k, .value = v, .dst = out, .rules = &rules});
 #pragma once
 
@@ -22,7 +22,8 @@ inline namespace v1 {
 // sliding_window of W in transformers is {W - 1}.
 struct key_window {
     std::int64_t left = -1, right = -1;
-    // This many first keys of the sequence or document are always in the window.
+    // This many first keys of the sequence or document are always in the window. Must be 0 if there
+    // are prefixes.
     std::int64_t first_keys = 0;
 };
 
@@ -73,8 +74,8 @@ MASKWISE_API void write_mask(const mask_rules& rules, std::int64_t sequences, st
                              std::int64_t rows, std::int64_t keys, std::byte* mask);
 
 // Writes the rules as a bias for the scores of one head: -infinity if masked, else -slope *
-// |position - key|, or 0 without slopes. Throws as write_mask does, for a `head` outside [0,
-// heads), and for slopes that are not finite or have a wrong number.
+// |position - key|, or 0 without slopes. Throws as write_mask does. Also throws argument_error for
+// a `head` outside [0, heads), and for slopes that are not finite or too few or too many.
 MASKWISE_API void write_bias(const mask_rules& rules, std::int64_t sequences, std::int64_t sequence,
                              std::int64_t heads, std::int64_t head, std::int64_t rows,
                              std::int64_t keys, float* bias);

@@ -287,10 +287,10 @@ MASKWISE_API std::string explain(const plan& plan);
 
 // The version of the loaded library: "1.2.3".
 MASKWISE_API std::string_view version() noexcept;
-// The instruction set of new plans: "scalar", "sse4", "avx2", "avx512", "amx", "neon" or
-// "neon_bf16". The environment variables MASKWISE_MAX_ISA and, on x86, ONEDNN_MAX_CPU_ISA limit the
-// instruction set. Only MASKWISE_MAX_ISA selects "neon_bf16". Throws argument_error if
-// MASKWISE_MAX_ISA names no instruction set of this machine.
+// The instruction set of all plans, chosen once per process: "scalar", "sse4", "avx2", "avx512",
+// "amx", "neon" or "neon_bf16". The environment variables MASKWISE_MAX_ISA and, on x86,
+// ONEDNN_MAX_CPU_ISA limit the instruction set. Only MASKWISE_MAX_ISA selects "neon_bf16". Throws
+// argument_error if MASKWISE_MAX_ISA names no instruction set of this machine.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1

@@ -17,10 +17,10 @@ struct accelerate_options {
     // Outputs zeros for a row without an unmasked key, as PyTorch does; OpenVINO outputs NaN.
     // Replaces every attention and Softmax that Maskwise can run.
     bool zero_masked_rows = false;
-    // The INFERENCE_PRECISION_HINT of compile_model, which operations of a compiled model cannot
+    // The value of compile_model's INFERENCE_PRECISION_HINT, which Maskwise's operations cannot
     // read. With bf16, f32 attention is computed in bf16. With dynamic, attention is computed in
-    // the model's types. On CPUs with AVX512_BF16, the CPU plugin then uses bf16, so only causal
-    // f32 attention is replaced.
+    // the model's types. On CPUs with AVX512_BF16, the CPU plugin may then compute f32 models in
+    // bf16, which is faster. So f32 attention is replaced there only if it is causal.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };
 

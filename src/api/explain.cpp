@@ -10,7 +10,7 @@ std::string access_words(const operand_access& access, const char* reads) {
         "a short pattern, repeated into a buffer",
         "gathered into a buffer",
         "selected into a buffer, then scattered",
-        "gathered at one distance into a buffer",
+        "gathered at equal distances into a buffer",
         "each element repeated into a buffer",
         "transposed into a buffer",
     };
@@ -23,9 +23,9 @@ std::string access_words(const operand_access& access, const char* reads) {
 std::string threads_line(const select_plan& plan) {
     const std::int64_t parts = choose_parts(plan.moved_bytes, parallel_from_bytes, plan.tiles);
     return "at least " + std::to_string(plan.moved_bytes) + " bytes are moved, " +
-           (parts == 1
-                ? "on the caller's thread"
-                : "in " + std::to_string(parts) + " parts on the threads of its task arena") +
+           (parts == 1 ? "on the caller's thread"
+                       : "in " + std::to_string(parts) +
+                             " parts on the threads of the caller's task arena") +
            '\n';
 }
 

@@ -57,8 +57,8 @@ cache_facts read_caches(const cpu_reader& cpu) {
     facts.l1_bytes = std::clamp<std::int64_t>(facts.l1_bytes, 16 << 10, 256 << 10);
     facts.l1_ways = std::clamp<std::int64_t>(facts.l1_ways, 4, 16);
     facts.l2_bytes = std::clamp<std::int64_t>(facts.l2_bytes, 128 << 10, 4 << 20);
-    // Clamped to [L2, 4 MiB], because a virtual machine with a few cores may report the cache of
-    // the whole socket.
+    // At most 4 MiB, because a virtual machine with a few cores may report the cache of the whole
+    // socket.
     facts.last_level_bytes = std::clamp<std::int64_t>(last_level, facts.l2_bytes, 4 << 20);
     return facts;
 }
@@ -71,8 +71,8 @@ const cache_facts& native_caches() {
 std::int64_t stream_threshold_bytes() {
     return at_first_use<[]() -> std::int64_t {
         const auto text = read_environment("MASKWISE_STREAM_BYTES");
-        // Six shares of the last-level cache. On two cores of Zen 5, plain stores are faster up to
-        // about 20 MB moved, and streaming stores from about 28 MB.
+        // Six times this core's share of the last-level cache. On two cores of Zen 5, plain stores
+        // are faster up to about 20 MB moved, and streaming stores from about 28 MB.
         if (!text) return native_caches().last_level_bytes * 6;
         const auto bytes = parse_number(*text);
         if (!bytes || *bytes < 0)

@@ -14,8 +14,8 @@ struct cache_facts {
     std::int64_t last_level_bytes; // this core's share, clamped to a plausible range
 };
 
-// Reads CPUID leaf 4 or 0x8000001D and clamps the sizes, because a virtual machine with a few cores
-// may report the last-level cache of the whole socket.
+// Reads CPUID leaf 4 or 0x8000001D, and clamps the sizes to plausible ranges. Without these leaves,
+// for example on Arm, the sizes are defaults.
 cache_facts read_caches(const cpu_reader& cpu);
 
 // The caches of this machine, read at the first call.

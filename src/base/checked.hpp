@@ -12,7 +12,7 @@ inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t
     return result;
 }
 
-// Holds the product of any two int64, and sums of a few products.
+// Holds the product of any two int64, and sums of a few products of sizes.
 __extension__ using wide = __int128;
 
 } // namespace maskwise

@@ -38,8 +38,8 @@ constexpr bf16_product_gain bf16_product_gains[] = {
     {0x6C65746E, false}, // GenuineIntel
 };
 
-// The instruction set that each value of ONEDNN_MAX_CPU_ISA allows. Values that are not listed set
-// no cap. Source: oneDNN's developer guide, "CPU dispatcher control".
+// The highest instruction set that each value of ONEDNN_MAX_CPU_ISA allows. Values that are not
+// listed set no cap. Source: oneDNN's developer guide, "CPU dispatcher control".
 constexpr std::pair<std::string_view, isa> onednn_words[] = {
     {"SSE41", isa::sse4},
     {"AVX", isa::sse4},
@@ -66,10 +66,10 @@ bool has_bits(std::uint64_t value, std::initializer_list<int> bits) {
     return std::all_of(bits.begin(), bits.end(), [&](int bit) { return (value >> bit & 1) != 0; });
 }
 
-constexpr int amx_bf16 = 22, amx_tile = 24; // of CPUID 7, edx
+constexpr int amx_bf16 = 22, amx_tile = 24; // bits of edx in CPUID leaf 7
 
-// Requires eight tiles of 16 rows of 64 bytes, bf16 products by AMX and by AVX512_BF16, and a
-// system that saves tiles.
+// Requires eight tiles of 16 rows of 64 bytes, bf16 products by AMX and by AVX512_BF16, and an
+// operating system that saves the tile registers.
 bool has_bf16_tiles(const cpu_reader& cpu) {
     const auto palette = cpu.cpuid(0x1D, 1);
     return has_bf16_products(cpu) && has_bits(cpu.cpuid(7, 0).edx, {amx_bf16, amx_tile}) &&
@@ -98,7 +98,7 @@ bool has_bf16_tiles(const cpu_reader& cpu) {
     return isas;
 }
 
-// clang 14 assembles bf16 instructions only if all code is compiled for them.
+// clang 14 assembles Arm's bf16 instructions only if all code is compiled for them.
 #if defined(__clang__)
 constexpr bool has_bf16_kernels = false;
 #else
@@ -123,7 +123,7 @@ std::string list_names(const std::vector<isa>& supported) {
     return text;
 }
 
-// neon_bf16 has not run natively yet, so it is used only if MASKWISE_MAX_ISA names it.
+// neon_bf16 has run in emulation only, so it is used only if MASKWISE_MAX_ISA names it.
 isa highest_by_default(const std::vector<isa>& supported) {
     return supported.back() == isa::neon_bf16 ? isa::neon : supported.back();
 }
@@ -213,7 +213,7 @@ bool may_use_tiles() {
     return at_first_use<[] {
         const bool is_granted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
         if (!is_granted && has_matrix_products(native_cpu()) && verbose_level() != 0)
-            print_verbose("amx,the system refuses this process AMX: bf16 runs on AVX-512");
+            print_verbose("amx,the system denies AMX to this process: bf16 runs on AVX-512");
         return is_granted;
     }>();
 #else
@@ -238,7 +238,7 @@ isa active_isa() {
         const isa chosen = choose_isa(supported_isas(native_cpu()), max_isa,
                                       read_environment("ONEDNN_MAX_CPU_ISA").value_or(""));
         if (max_isa == "amx" && chosen == isa::amx && !may_use_tiles())
-            throw argument_error("MASKWISE_MAX_ISA=amx: the system refuses this process AMX");
+            throw argument_error("MASKWISE_MAX_ISA=amx: the system denies AMX to this process");
         return chosen;
     }>();
 }

@@ -11,7 +11,6 @@ namespace maskwise {
 // are the values of MASKWISE_MAX_ISA.
 enum class isa : std::uint8_t { scalar, sse4, avx2, avx512, amx, neon, neon_bf16 };
 
-// "scalar", "sse4", "avx2", "avx512", "amx", "neon", "neon_bf16".
 std::string_view to_string(isa value);
 
 // The source of CPU facts, so that tests can simulate any CPU.
@@ -31,7 +30,6 @@ public:
     virtual std::uint64_t hwcap2() const { return 0; }
 };
 
-// The CPU of this machine.
 const cpu_reader& native_cpu();
 
 // All instruction sets that the CPU and the operating system support, lowest first; never empty.
@@ -50,24 +48,24 @@ bool has_matrix_products(const cpu_reader& cpu);
 // Whether oneDNN may use AMX under this value of ONEDNN_MAX_CPU_ISA.
 bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa);
 
-// Whether the system permits this process to use AMX's registers. The first call requests the
-// permission for the process. The permission enlarges the signal frames of threads that use AMX, so
-// call this only if a plan multiplies by tiles or MASKWISE_MAX_ISA names AMX. If the CPU has AMX, a
-// refusal prints one verbose line. Thread-safe.
+// Whether the operating system permits this process to use AMX's registers. The first call requests
+// the permission. The permission enlarges the signal frames of threads that use AMX. So call this
+// only if a plan uses AMX or MASKWISE_MAX_ISA names AMX. If the CPU has AMX, a denial prints one
+// verbose line. Thread-safe.
 bool may_use_tiles();
 
 // The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA, and
 // `onednn_max_isa` is the value of ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
-// chosen only if max_isa names it, because it has not run natively yet. Throws argument_error if
+// chosen only if max_isa names it, because it has run in emulation only. Throws argument_error if
 // max_isa is unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN
 // defines that variable.
 isa choose_isa(const std::vector<isa>& supported, std::string_view max_isa,
                std::string_view onednn_max_isa);
 
-// The instruction set of plans in this process: choose_isa on this machine and environment, decided
-// at the first call. The system may still refuse AMX: see may_use_tiles. Each call throws
-// argument_error if choose_isa does, or if MASKWISE_MAX_ISA names AMX and the system refuses AMX.
-// Thread-safe.
+// The instruction set of plans in this process. The first call decides by choose_isa, with this
+// machine's CPU and environment variables. The system may still deny AMX: see may_use_tiles. Each
+// call throws argument_error if choose_isa does, or if MASKWISE_MAX_ISA names AMX and the system
+// denies AMX. Thread-safe.
 isa active_isa();
 
 } // namespace maskwise

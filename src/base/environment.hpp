@@ -11,11 +11,11 @@ namespace maskwise {
 // environment.
 std::optional<std::string_view> read_environment(const char* name) noexcept;
 
-// The number that the text holds; nullopt unless the whole text is a decimal int64.
+// Parses a decimal int64; nullopt unless the whole text is one number.
 std::optional<std::int64_t> parse_number(std::string_view text) noexcept;
 
-// The value of a variable that holds a switch or a level. 0 if the variable is unset, empty or not
-// a decimal int64.
+// The value of a variable that is a switch or a level. 0 if the variable is unset, empty or not a
+// decimal int64.
 std::int64_t read_environment_number(const char* name) noexcept;
 
 } // namespace maskwise

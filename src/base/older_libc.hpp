@@ -1,6 +1,6 @@
 #pragma once
 
-// Defines a function that calls the symbol version from before glibc 2.34.
+// MASKWISE_OLDER defines a function `name` that calls the symbol version from before glibc 2.34.
 #ifdef __aarch64__
 #define MASKWISE_OLDEST "GLIBC_2.17"
 #define MASKWISE_OLDEST_INFO "GLIBC_2.17"

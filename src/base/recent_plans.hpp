@@ -9,8 +9,8 @@
 
 namespace maskwise {
 
-// A cache of the plans that an operator or a function used last. Shapes may vary from call to
-// call, for example while text is generated. Thread-safe.
+// Caches the plans that an operator or a function used last: several, because shapes may vary from
+// call to call, for example while text is generated. Thread-safe.
 template <class Key, class Plan, std::size_t most = 4, class Mutex = std::mutex>
 class recent_plans {
 public:

@@ -9,7 +9,7 @@
 
 namespace maskwise {
 
-// The alignment of every part of an execution's scratch.
+// The alignment in bytes of every part of an execution's scratch memory.
 inline constexpr std::size_t scratch_alignment = 64;
 
 constexpr std::size_t padded_bytes(std::size_t bytes) {

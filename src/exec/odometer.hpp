@@ -6,7 +6,7 @@
 
 namespace maskwise {
 
-// A position in nested loops, innermost first, with its address in each operand.
+// A position in nested loops (innermost first), and the address of that position in each operand.
 template <class Loop>
 class odometer {
 public:

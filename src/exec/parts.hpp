@@ -15,9 +15,9 @@ namespace maskwise {
 inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
 inline constexpr std::int64_t parallel_from_products = 1 << 19;
-// Bounds for a host's loop, whose threads mostly spin. The bounds count, in this order,
-// multiplications of attention, multiplications of an attention operator of ONNX Runtime, and bytes
-// that are copied.
+// Bounds for the loop of a host such as ONNX Runtime, whose idle threads mostly spin. The bounds
+// count, in this order, multiplications of attention, multiplications of an attention operator of
+// ONNX Runtime, and bytes that are copied.
 inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
 inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
 inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
@@ -26,7 +26,6 @@ inline constexpr std::int64_t strings_per_part = 2048;
 // There are more parts than threads, so that one delayed thread does not delay all parts.
 inline constexpr std::int64_t parts_per_thread = 4;
 
-// Throws argument_error for a loop without threads or without a function.
 inline void check_loop(const char* name, const parallel_loop& loop) {
     if (loop.threads >= 1 && loop.run) return;
     throw argument_error(std::string(name) + ": a loop of " + std::to_string(loop.threads) +

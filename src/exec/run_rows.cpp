@@ -29,7 +29,7 @@ struct source_span : key_span {
     std::size_t first_action = 0;
 };
 
-// Distances in bytes from one row to the next, in the memory of an action's side and cond.
+// The distances in bytes from one row to the next in an action's side and cond.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    // The last piece of a cut row may be shorter.
+    // The last piece of a row that cut_rows cut may be shorter.
     std::int64_t columns() const {
         const int last = plan_.outer.rank() - 1;
         const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
@@ -99,7 +99,7 @@ private:
     }
 
     // An operand with one element per row becomes a value. If the value changes from row to row,
-    // each row is bound again.
+    // every row calls bind().
     row_side side_of(std::size_t number, std::int64_t& move) {
         const row_operand& operand = plan_.operands[number];
         row_side side{operand.type, address(pointers_.operands[number], operand)};
@@ -253,8 +253,8 @@ private:
     }
 
     // Whether the buffer's first `count` values, whose maximum is -infinity, are all -infinity. The
-    // maximum ignores NaN; the sum of exponentials does not. The values become their exponentials,
-    // so a row with a NaN becomes all NaN.
+    // maximum ignores NaN; the sum of exponentials does not. Replaces the values by their
+    // exponentials, so a row with a NaN becomes all NaN.
     bool is_minus_infinity(std::int64_t count) {
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }
@@ -265,7 +265,7 @@ private:
         const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
         if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
         if (plan_.scores.type != elem_type::f32) return nullptr;                        // ahead
-        // 16 KiB fit L1, and are faster than a distance of one short row.
+        // A distance of 16 KiB fits L1, and is faster than a distance of one short row.
         constexpr std::int64_t ahead_bytes = 16 << 10;
         const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
         const int last = plan_.outer.rank() - 1; // ahead

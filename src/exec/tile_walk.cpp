@@ -91,7 +91,8 @@ private:
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const lines_ahead& next) const {
-        // An end of 0 allows no windows. The comparison alone would, if strides are negative.
+        // An end of 0 allows no windows. With negative strides, the comparison alone would allow
+        // windows.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided, buffer(operand), access.layout, windows, next};
@@ -165,7 +166,6 @@ lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& n
     return {next.pointers[o], next.shape->access[o].lines};
 }
 
-// Reads both sources, or one if cond is uniform.
 void read_sources(const tile_place& place, const tile_place& next, bool uniform, packer& pack,
                   per_operand<std::byte*>& pointers) {
     const operand other = *pointers[op_cond] == std::byte{0} ? op_src_0 : op_src_1;

@@ -12,7 +12,8 @@ struct operand_pointers {
 };
 
 // The address in each operand where the plan's loops begin. Returns sums instead of adding in
-// place, because pointers that are stored one by one and loaded in pairs would wait for the stores.
+// place. After adding in place, loads of two pointers at once would wait for the stores of single
+// pointers.
 inline per_operand<std::byte*> loops_begin(const select_plan& plan,
                                            const operand_pointers& pointers) {
     const auto& first = plan.nest.first_bytes;

@@ -21,7 +21,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// bf16 products on ARM have a separate table. base/cpu.cpp says why clang has no such table.
+// On ARM, bf16 products have a separate kernel_table. base/cpu.cpp says why clang has no such
+// table.
 #undef MASKWISE_HAS_BF16_TABLE
 #define MASKWISE_HAS_BF16_TABLE (HWY_TARGET == HWY_NEON && !HWY_COMPILER_CLANG)
 

@@ -16,8 +16,7 @@ level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::s
     return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
 }
 
-// Omits loops of which a whole tile holds one element. A smaller tile omits the same loops and no
-// other loops.
+// Omits loops along which the whole tile has one element. Smaller tiles omit the same loops.
 levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                   std::size_t operand) {
     levels columns;
@@ -108,7 +107,7 @@ void lay_out_transpose(operand_access& access, const levels& loops, const transp
     access.layout.buffer_group_bytes = is_even ? product(loops, 0, t.groups[0]) * width : 0;
 }
 
-// Lays out moves of runs of adjacent elements, copies of one element, or single elements.
+// Lays out runs of adjacent elements, copies of one element (`splat`), or single elements.
 void lay_out_moves(operand_access& access, const levels& loops, bool splat, bool run) {
     if (splat) access.kind = access_kind::splat;
     if (splat || run) access.layout.item_bytes *= loops[0].extent;
@@ -143,7 +142,8 @@ operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
         access.kind = access_kind::repeat;
         return access;
     }
-    // Up to four copies of an element are transposed like equal planes.
+    // The transpose kernel also packs up to four copies of each element, as if they were in equal
+    // planes.
     transposition blocks;
     if (!is_dst && !run && (!splat || loops[0].extent <= 4))
         blocks = choose_transposition(loops, width);
@@ -191,7 +191,7 @@ bool is_predicted(const loop_nest& nest, const tile_extents& extents, std::size_
     return kind == access_kind::transpose ? packed_alone : walks_forward(nest, extents, operand);
 }
 
-// A piece may begin anywhere in a line, so it may end in one more line than its length fills.
+// A piece may begin anywhere in a cache line, so it may touch one line more than its length fills.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;
@@ -218,8 +218,8 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
     for (; next != moving.end(); ++next) pieces.append(*next);
-    // Separate pieces whose lines hold fewer than eight elements each are left to the prefetchers,
-    // too.
+    // Separate pieces are left to the prefetchers, too, if their lines hold fewer than eight
+    // elements on average.
     const std::int64_t lines = last_byte / line_bytes + 1;
     const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0

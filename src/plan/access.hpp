@@ -8,7 +8,7 @@
 
 namespace maskwise {
 
-// How one operand reaches the kernel in tiles of one size.
+// How the select kernel reads or writes one operand, for tiles of one size.
 struct operand_access {
     access_kind kind = access_kind::direct;
     column_class columns = column_class::unit;
@@ -25,9 +25,9 @@ struct operand_access {
     pack_fn pack = nullptr;
 };
 
-// Offsets from the tile's first element to one byte in each cache line of the operand; empty if the
-// hardware's prefetchers suffice. `packed_alone` means that no other operand is gathered, scattered
-// or transposed.
+// Offsets from the tile's first element to one byte in each of the operand's cache lines in the
+// tile; empty if the hardware's prefetchers suffice. `packed_alone` means that no other operand is
+// gathered, scattered or transposed.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 
@@ -36,8 +36,8 @@ std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& ti
                                          const tile_extents& extents, std::size_t operand);
 
 // `extents` are the extents of the whole tile, or of a smaller tile at the end of a loop that the
-// tile does not divide. All tiles have the same column class, but one tile may read an operand in
-// place that another tile packs.
+// tile does not divide. The column class is the same for all tiles. A smaller tile may read an
+// operand in place that the whole tile packs, or the reverse.
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels);
 

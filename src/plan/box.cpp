@@ -10,17 +10,16 @@ namespace {
 
 // Target length of an operand's contiguous pieces in a box.
 constexpr std::int64_t longest_run_bytes = 256;
-// The target for dst if its pieces end within cache lines. Two tiles share each such line, and
-// longer pieces share fewer lines. The length is not a power of two, because rows of the buffers
+// The target length for dst if its pieces end within cache lines. Two tiles share each such line,
+// so longer pieces share fewer lines. The length is not a power of two, because rows of the buffers
 // would then collide in L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
 // Upper bound on the bytes of dst in a box.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
-// fill() grows a box up to the smaller of these sizes. The box's buffers and offsets then fit L1
-// together.
+// box::fill grows a box up to the smaller of these sizes, so that its buffers and offsets fit L1.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Operands up to these sizes stay in L2 and in L1, whatever the box.
+// Operands up to these sizes stay in L2 and in L1, whatever the shape of the box.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
 // Offsets inside a box, up to an element's last byte, have 32 bits.

@@ -43,8 +43,9 @@ bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
     return true;
 }
 
-// Whether the pick kernel runs. Narrower elements are packed by whole vectors, which is faster. The
-// whole tile decides for all tiles, because a smaller tile may happen to have runs of one element.
+// Whether the pick kernel runs tiles that select from both sources. Elements narrower than 16 bytes
+// are packed by whole vectors, which is faster. The whole tile decides for all tiles, because a
+// smaller tile may happen to have runs of one element.
 bool uses_pick_kernel(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
     return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
@@ -149,7 +150,7 @@ void connect_operands(select_plan& plan) {
 }
 
 // Whether cond is constant along each row, so that only the selected source is read, and rows span
-// several lines. In shorter rows, lines of the other source are fetched, too.
+// several cache lines. If rows are shorter, lines of the other source are fetched, too.
 bool reads_one_source_per_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
     const tile_shape& shape = plan.shapes[0];

@@ -144,8 +144,8 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
     return nest;
 }
 
-// Whether elements may overlap, by dst_overlaps. If so, threads that write different elements may
-// write the same bytes.
+// Whether elements of `written` may overlap, as dst_overlaps defines it. Threads that write
+// different elements may then write the same bytes.
 inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });

@@ -11,7 +11,7 @@ struct level {
     std::int64_t stride_bytes;
 };
 
-// Loops of a tile as one operand sees them, innermost first.
+// The loops of a tile with one operand's strides, innermost first.
 struct levels {
     int count = 0;
     std::array<level, max_rank> values{};

@@ -10,7 +10,7 @@ namespace {
 // Operands up to this size stay in L2 between two uses.
 constexpr std::int64_t cached_bytes = 128 << 10;
 
-// Pieces of this length or more share few of their lines with the next tile.
+// Pieces of this length or more share few of their cache lines with the next tile.
 constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
@@ -29,8 +29,8 @@ std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) 
 
 void reuse_shared_operands(loop_order& order, const loop_nest& nest) {
     const auto outermost_first = order.loops;
-    // cond is moved first, then the wider sources, because the loop that is moved last becomes the
-    // innermost.
+    // cond's loops are moved before those of the sources, because the loop that is moved last
+    // becomes the innermost, and sources are wider than cond.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 && bytes_inside(nest, d, operand) > cached_bytes)

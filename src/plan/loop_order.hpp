@@ -10,7 +10,7 @@ struct loop_order {
     std::array<int, max_rank> loops{};
 };
 
-// Returns dst's order, unless an input would be fetched or packed repeatedly. A loop becomes the
+// Returns dst's order, unless an operand would be fetched or packed repeatedly. A loop becomes the
 // innermost if an operand is constant along the loop (such as a mask that heads share), or if an
 // operand's cache lines continue along the loop past the tile. `is_moved` tells whether packing
 // moves the operand's elements one by one. A pure function.

@@ -11,7 +11,8 @@
 namespace maskwise {
 namespace {
 
-// A plan takes a few kilobytes. With more plans, some plans are removed and compiled again.
+// A plan takes a few kilobytes. A further plan replaces a cached plan, which is compiled again at
+// its next use.
 constexpr std::size_t most_plans = 1024;
 
 struct desc_hash {
@@ -43,8 +44,8 @@ plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// A fork holds the lock. Else the child could inherit a mutex that is locked by a thread that the
-// child does not have.
+// A fork holds the lock. Else the child could inherit a mutex that is locked by a thread of the
+// parent, which the child does not have.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 

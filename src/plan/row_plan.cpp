@@ -55,7 +55,7 @@ role role_of(const row_desc& desc, std::size_t operand) {
     return std::ranges::any_of(desc.steps, is_its_cond) ? role::cond : role::input;
 }
 
-// Whether a row must be the last dimension, because of a SoftMax or a causal mask.
+// Whether a row must be the last dimension, because the chain has a SoftMax or a causal mask.
 bool works_along_rows(const row_desc& desc) {
     return desc.soft_max || std::ranges::any_of(desc.steps, is_causal);
 }
@@ -97,8 +97,8 @@ void require_layouts(const row_desc& desc) {
     require_apart(desc.result, "the result");
 }
 
-// The chain after merging the loops of all tensors. The result's innermost loop is the last
-// dimension.
+// The chain after merging the loops of all tensors. The last dimension is the result's innermost
+// loop.
 row_desc collapsed(row_desc desc) {
     operand_descs<max_row_operands + 2> tensors{&desc.scores};
     for (std::size_t i = 0; i < desc.operands.size(); ++i) tensors[1 + i] = &desc.operands[i];
@@ -133,7 +133,6 @@ void cut_rows(row_plan& plan) {
     cut(plan.scores);
     cut(plan.result);
     for (row_operand& operand : plan.operands) cut(operand);
-    // The last piece may be shorter.
     const std::int64_t pieces = (plan.columns + piece - 1) / piece; // speed
     plan.last_columns = plan.columns - (pieces - 1) * piece;
     plan.columns = piece;

@@ -13,7 +13,7 @@
 
 namespace maskwise {
 
-// The row kernel's type. Types that rows cannot have map to f32.
+// The row kernel's type for a data type. Types that rows cannot have become f32.
 constexpr elem_type elem_type_of(data_type type) {
     if (type == data_type::bf16) return elem_type::bf16;
     if (type == data_type::f16) return elem_type::f16;
@@ -22,7 +22,7 @@ constexpr elem_type elem_type_of(data_type type) {
 }
 
 // Steps of the chain around a Select, applied in order to each row of scores. `side` and `cond` are
-// indexes of operands.
+// indexes into row_desc::operands.
 struct row_change { // row = op(row)
     row_operator op;
     float constant = 0;
@@ -33,7 +33,7 @@ struct row_combine { // row = row op side
 };
 struct row_select { // row = cond ? row : side, or cond ? side : row
     row_operator op;
-    // nullopt: causal. cond is then row number + offset >= column number; op is select_kept
+    // nullopt: causal. cond is then row + causal_offset >= column, and op is select_kept.
     std::optional<std::size_t> cond;
     std::size_t side;
 };
@@ -49,7 +49,7 @@ struct row_soft_max {
     bool nan_as_zero = false; // a row of NaN gives zeros, too
 };
 
-// The last conversion, to i8 or u8: value / scale + zero_point, rounded.
+// The conversion of results to i8 or u8: value / scale + zero_point, rounded.
 struct row_quantize {
     float scale, zero_point;
 };
@@ -102,7 +102,6 @@ struct row_plan {
 // Rows of a SoftMax up to this length stay in L1 for all passes. Longer rows are computed twice, in
 // pieces.
 inline constexpr std::int64_t held_row_columns = 8192;
-// Upper bound on a chain's operands.
 inline constexpr std::size_t max_row_operands = 8;
 
 // A plan with the kernels of `target`. Throws argument_error for a type, a stride or a size that

@@ -12,13 +12,13 @@ namespace maskwise {
 // Upper bound on the scratch of one thread, which is on the stack.
 inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
-// One loop over tiles: extent counts tiles, strides lead from tile to tile.
+// One loop over tiles. The extent counts tiles, and the strides lead from tile to tile.
 struct grid_loop : loop_dim {
     std::int64_t elements = 1;
     std::size_t last_shape = 0; // added to the index into select_plan::shapes at the last tile
 };
 
-// Tiles of one size: rows and columns of the select kernel, and how operands reach it.
+// Tiles of one size: the select kernel's rows and columns, and its access to each operand.
 struct tile_shape {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
@@ -42,8 +42,8 @@ public:
     std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
-    // The whole tile is first. The smaller tiles at the ends of loops that the tile does not divide
-    // follow, one for each nonempty subset of these loops.
+    // The shape of whole tiles is first. Then follow the shapes of smaller tiles, which end the
+    // loops that the tile does not divide: one shape for each nonempty subset of these loops.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     std::int64_t scratch_bytes = 0;          // all buffers together

@@ -7,14 +7,14 @@
 namespace maskwise {
 namespace {
 
-// Nests with shorter rows become boxes, because such rows spend their time on row ends and on
-// partial cache lines. The second bound is for rows of whole cache lines.
+// If rows are shorter than this, tiles are boxes, because short rows spend their time on row ends
+// and on partial cache lines. The second bound is for rows of whole cache lines.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
 // Shorter pieces of dst are written from a buffer.
 constexpr std::int64_t least_direct_bytes = 64;
-// A direct tile is large enough to hide the step to the next tile, and small enough to share among
-// threads.
+// Upper bounds on a direct tile. Tiles of this size hide the cost of the step to the next tile, and
+// are small enough to be shared among threads.
 constexpr std::int64_t direct_tile_elements = 16384;
 constexpr std::int64_t direct_tile_bytes = 64 << 10;
 
@@ -54,7 +54,6 @@ int dense_loops(const loop_nest& nest, const tile_extents& extent) {
     return d;
 }
 
-// Decides which loops of the box are columns and which loop is the rows.
 void split_rows_and_columns(const loop_nest& nest, tiling& tile) {
     const auto bytes_of = [&](int loops) {
         std::int64_t bytes = nest.width_bytes[op_dst];

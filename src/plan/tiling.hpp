@@ -8,16 +8,16 @@ using tile_extents = std::array<std::int64_t, max_rank>; // elements of each loo
 
 inline constexpr std::int64_t line_bytes = 64; // of the caches
 
-// Upper bound on the loops whose last tile is smaller.
+// Upper bound on the number of loops whose last tile is smaller.
 inline constexpr int most_cut_loops = 3;
 
-// The size of equal chunks of `extent`: at most `most` (or `step`), and a multiple of `step` if
-// `extent` is cut.
+// The size of chunks that cut `extent` evenly: at most the larger of `most` and `step`, and a
+// multiple of `step` unless one chunk holds all of `extent`.
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step);
 
-// A box for operands that do not all run along the innermost loop. The box holds contiguous pieces
-// of every operand, as long as the tile's buffers allow, so that few other tiles fetch the same
-// cache lines and pages. A pure function of the nest, whose rank is at least 1.
+// The extents of a tile for operands that do not all run along the innermost loop. The tile holds
+// contiguous pieces of every operand, as long as the tile's buffers allow, so that few other tiles
+// fetch the same cache lines and pages. A pure function of the nest, whose rank is at least 1.
 tile_extents choose_box(const loop_nest& nest);
 
 // A tile is a box: some elements of each loop. The select kernel sees a matrix. The loops [0,
@@ -34,10 +34,8 @@ struct tiling {
     std::int64_t& operator[](int i) { return extent[static_cast<std::size_t>(i)]; }
 };
 
-// The number of elements of a box.
 std::int64_t elements_of(const tile_extents& extents);
 
-// Chooses the tile; a pure function of the nest.
 tiling choose_tiling(const loop_nest& nest);
 
 // Whether the operand moves by its width, or not at all, along the loop.

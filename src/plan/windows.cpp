@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t register_bytes = window_bytes;
 constexpr std::uint8_t nothing = 0x80; // a shuffle index that picks no byte
-// A gap of at most this many bytes cannot contain a whole page.
+// A gap of at most this many bytes cannot contain a whole memory page.
 constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;
@@ -29,7 +29,7 @@ byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_b
     return places;
 }
 
-// The first bytes of the fewest windows that hold all places.
+// The offsets of the fewest windows that hold all places.
 std::vector<std::int32_t> cover_places(byte_places places) {
     std::sort(places.begin(), places.end());
     std::vector<std::int32_t> windows;

@@ -7,8 +7,9 @@
 
 namespace maskwise {
 
-// Windows that cover runs of `item_bytes` at `offsets`. Returns no windows if moves are faster. A
-// window begins at a byte of a run and may end up to 15 bytes past the last run.
+// Windows (see byte_windows) that cover runs of `item_bytes` at `offsets`. No windows if copying
+// the runs one by one is faster. A window begins at a byte of a run and may end up to 15 bytes past
+// the last run.
 byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t item_bytes);
 
 // Bytes from the first element of the loops to the end of the operand's last element. Windows may

@@ -34,7 +34,7 @@ constexpr auto onnx_9_types = [] {
     return types;
 }();
 
-// In the order of `dialect`.
+// In the order of the enumeration `dialect`.
 constexpr select_schema schemas[] = {
     // Source: the oneDNN Graph specification, operation Select: signature, T1 boolean, T2 table,
     // and the two-step rule in the text of auto_broadcast.

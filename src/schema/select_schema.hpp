@@ -12,7 +12,7 @@ namespace maskwise {
 // nullopt for anything but "none" and "numpy".
 std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text);
 
-// How a dialect's numpy broadcast combines three shapes.
+// How a dialect combines three shapes under auto_broadcast::numpy.
 enum class broadcast_rule {
     two_step,        // src_0 and src_1 broadcast to each other, then cond broadcasts to the result
     multidirectional // all three broadcast to each other, so that cond may expand the result

@@ -3,7 +3,7 @@
 namespace maskwise {
 namespace {
 
-// The public enumeration has the types of this list, in its order.
+// The public enumeration must have the types of data_types.inc, in the same order.
 constexpr data_type listed[] = {
 #define MASKWISE_DATA_TYPE(name, ...) data_type::name,
 #include "tensor/data_types.inc"

@@ -8,7 +8,8 @@ constexpr bool is_16_bit_float(data_type type) {
     return type == data_type::bf16 || type == data_type::f16;
 }
 
-// Arithmetic converts these types to f32 and rounds the result back.
+// Types whose arithmetic is in f32. The 16-bit types are converted to f32, and results are rounded
+// back.
 constexpr bool computes_in_f32(data_type type) {
     return type == data_type::f32 || is_16_bit_float(type);
 }

@@ -4,7 +4,7 @@
 
 namespace maskwise {
 
-// The position of row-major element `number` in a shape. Never allocates.
+// The index in each dimension of row-major element `number` of a shape. Never allocates.
 class shape_position {
 public:
     shape_position() noexcept {}
@@ -26,7 +26,7 @@ private:
     std::array<std::int64_t, max_rank> numbers_; // only the first rank_ have a value
 };
 
-// Offset from element {0, ..., 0} to the element at `position`.
+// The offset, in the unit of `strides`, from element {0, ..., 0} to the element at `position`.
 inline std::int64_t offset_of(std::span<const std::int64_t> position, const dims& strides) {
     std::int64_t offset = 0;
     for (int d = 0; const std::int64_t number : position) offset += number * strides[d++];

@@ -14,7 +14,7 @@ namespace maskwise {
 void require_no_negative(const dims& extents, std::string_view owner = "",
                          std::string_view name = "shape");
 
-// The numbers of the dimensions, outermost in memory first.
+// The indexes of the dimensions, outermost in memory first.
 using dimension_order = std::array<int, max_rank>;
 inline constexpr dimension_order row_major = [] {
     dimension_order order{};
@@ -22,11 +22,12 @@ inline constexpr dimension_order row_major = [] {
     return order;
 }();
 
-// Sorts by stride, largest first. Among equal strides, the earlier dimension comes first.
+// Sorts the dimensions by stride, largest first. Of two equal strides, the earlier dimension is
+// first.
 dimension_order order_of(const dims& strides);
 
-// Strides without gaps; the innermost is `unit`. An extent of 0 counts as 1, as in oneDNN. Throws
-// shape_error if a stride overflows int64.
+// Strides without gaps. The innermost stride is `unit`. An extent of 0 counts as 1, as in oneDNN.
+// Throws shape_error if a stride overflows int64.
 dims dense_strides(const dims& extents, std::int64_t unit,
                    const dimension_order& order = row_major);
 

@@ -1,6 +1,6 @@
-// bf16 products for ARM by BFMMLA. BFMMLA multiplies two pairs of each of two rows of a by two
-// pairs of each of two queries. BFMMLA rounds as two BFDOT in sequence do, so BFDOT can compute the
-// rows past whole blocks.
+// bf16 products for ARM by the instruction BFMMLA. BFMMLA takes two pairs from each of two rows of
+// a and from each of two queries, and adds to the four sums of these rows and queries. BFMMLA
+// rounds as two BFDOT instructions in sequence do, so BFDOT can compute the rows past whole blocks.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL
@@ -31,8 +31,8 @@ HWY_ATTR HWY_INLINE vec_f32 load_two(const std::byte* src) {
     return vec_f32(vcombine_f32(vld1_f32(reinterpret_cast<const float*>(src)), vdup_n_f32(0)));
 }
 
-// Loads two pairs of each of two rows. The pairs of a row are contiguous if ByRows, else the pairs
-// of a step.
+// Loads two pairs from each of two rows (a quad). If ByRows, the pairs of a row are contiguous,
+// else the pairs of a step.
 template <bool ByRows>
 HWY_ATTR HWY_INLINE vec_f32 load_quad(const std::byte* src, std::int64_t second_bytes) {
     const vec_f32 first = load_two(src), second = load_two(src + second_bytes);
@@ -102,8 +102,8 @@ HWY_ATTR void multiply_quads(const panel_product& product, std::int64_t first) {
 }
 #undef MASKWISE_ZIP
 
-// Multiplies whole blocks by quads, then the odd last step of these blocks, then the remaining
-// rows.
+// Multiplies whole blocks of rows by quads. BFDOT then adds the odd last step of these blocks, and
+// multiplies the remaining rows.
 HWY_ATTR inline void multiply_by_quads(const panel_product& product) {
     const std::int64_t whole = product.rows / quad_rows * quad_rows;
     if (product.queries <= f32_lanes() || product.steps < 2)

@@ -10,8 +10,8 @@
 
 namespace maskwise {
 
-// The arithmetic of attention on a panel of queries. Lanes of vectors are queries; keys, depth and
-// columns of values are loops. Panel data is f32 [..][panel], with panel =
+// The arithmetic of attention on a panel of queries. In wide panels, the lanes of vectors are
+// queries; keys, depth and columns of values are loops. Panel data is f32 [..][panel], with panel =
 // attention_kernels::panel(). Kernels may access all lanes of panel data, even past the last query.
 // They access exactly the described elements of client memory.
 
@@ -130,10 +130,10 @@ struct attention_kernels {
     // the values so far.
     void (*softmax_update)(const panel_scores& tile, const panel_state& state, float* factor);
     // The three passes of softmax over all keys. apply_mask applies factors, bias and mask, and
-    // updates the maximum. exponentiate turns scores into exponentials and adds them to the sum:
-    // key by key (only wide panels), or the tile's sum, which is more exact.
-    // normalize multiplies by a factor per query and rounds to `type`, or to bf16 pairs if
-    // in_pairs.
+    // updates the maximum. exponentiate turns scores into exponentials and adds them to the sum.
+    // With key_by_key (only wide panels), it adds one key after the other. Else it adds the tile's
+    // sum, which is more exact. normalize multiplies by a factor per query and rounds to `type`, or
+    // to bf16 pairs if in_pairs.
     void (*apply_mask)(const panel_scores& tile, float* maximum);
     void (*exponentiate)(const panel_scores& tile, const panel_state& state, bool key_by_key);
     void (*normalize)(const panel_scores& tile, const float* factor, elem_type type);
@@ -189,7 +189,7 @@ struct attention_kernels {
     void (*begin_products)() = nullptr;
     void (*end_products)() = nullptr;
     // Whether products accept an `a` of any type, if the elements of a row, or of a step, are
-    // contiguous. Else they accept f32 only.
+    // contiguous. If false, products accept f32 only.
     bool takes_any_type = false;
     // `first_key` must be a multiple of this, or the summation order (and the last bits) change.
     std::int64_t key_alignment = 1;

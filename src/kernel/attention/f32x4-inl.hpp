@@ -1,5 +1,5 @@
-// Vectors as blocks of four floats, for one Highway target: one block holds a number of each query
-// of a panel of four.
+// Vectors as blocks of four floats, for one Highway target: one block holds one number per query of
+// a panel of four.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_F32X4_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_F32X4_INL
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 using f32x4_tag = hn::FixedTag<float, 4>;
 using f32x4 = hn::VFromD<f32x4_tag>;
 
-// Reduces a vector's blocks to one by `combine`.
+// Combines all blocks of a vector into one block.
 template <class V, class Combine>
 HWY_ATTR HWY_INLINE f32x4 reduce_blocks(V value, const Combine& combine) {
     using whole = hn::DFromV<V>;

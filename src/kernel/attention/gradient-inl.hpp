@@ -13,7 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// The score, and its derivative by the product of query and key, without the scale.
+// The score, and its derivative with respect to dot(query, key) * scale. The slope is used only
+// with has_slope.
 struct score_slope {
     vec_f32 score, slope;
 };
@@ -37,7 +38,6 @@ struct any_steps {
     }
 };
 
-// Replaces masked places by 0.
 HWY_ATTR HWY_INLINE vec_f32 zero_masked(const panel_scores& tile, std::int64_t key,
                                         std::int64_t lane, vec_f32 value) {
     const auto zero = hn::Zero(f32_tag());

@@ -92,8 +92,8 @@ struct operand_steps {
     std::int64_t b_step, b_query, c_query;
 };
 
-// Multiplies rows of the product that are contiguous in a: whole vectors, or less than one vector.
-// Each query has one row of c.
+// Multiplies rows of the product that are contiguous in a: `Vectors` whole vectors, or the last
+// rows, which are fewer than a vector's lanes. Each query has one row of c.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
                                     std::int64_t query, std::int64_t first) {
@@ -154,9 +154,9 @@ HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_st
     if (first < end) multiply_column_block<Type, Queries, 1, false>(product, steps, query, first);
 }
 
-// Multiplies up to four queries at once if the sums of all rows fit the registers. a is then read
-// once, from end to end; a lane past the last query is harmless. Else multiplies two queries at a
-// time, and the second pass reads a from a cache.
+// If the sums of all rows fit the registers, multiplies up to four queries at once and reads a
+// once. Else multiplies two queries at a time, and the second pass reads a from a cache. A lane
+// past the last query is computed, too, which is harmless.
 template <elem_type Type>
 HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps& steps) {
     if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps, 0);
@@ -166,8 +166,8 @@ HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps
         multiply_columns_by<Type, 2>(product, steps, query);
 }
 
-// Multiplies keys that are contiguous in a. The scores of a key must be contiguous, so the product
-// is transposed.
+// Multiplies keys whose elements of one step are contiguous in a. The scores of one key must be
+// contiguous, so the product is transposed.
 template <class Panel, elem_type Type>
 HWY_ATTR void multiply_transposed_keys(const panel_product& product) {
     const std::int64_t b_query = padded_elems(product.steps);

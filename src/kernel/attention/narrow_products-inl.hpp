@@ -1,5 +1,5 @@
-// Products of a narrow panel with contiguous rows of a, for one Highway target. Lanes are elements
-// of a row, which all queries share.
+// Products of a narrow panel with contiguous rows of a, for one Highway target. The lanes of a
+// vector are elements of a row, which all queries share.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_NARROW_PRODUCTS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_NARROW_PRODUCTS_INL
@@ -21,8 +21,8 @@ namespace HWY_NAMESPACE {
 constexpr int max_sums = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 16 : 8; // speed
 constexpr int rows_at_once = max_sums / 4;
 
-// Memory limits these products, so they prefetch this many bytes of rows ahead, even past the end
-// of the tile. prefetch_distance converts the bytes to a distance in a.
+// Memory limits these products, so they prefetch rows this many bytes ahead, even past the end of
+// the tile. prefetch_distance converts the bytes to a distance in a.
 constexpr std::int64_t prefetch_bytes = 8192; // speed
 HWY_INLINE std::int64_t prefetch_distance(std::int64_t row_bytes, std::int64_t elems,
                                           std::int64_t width) {
@@ -112,8 +112,8 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE vec_f32 product_of_row(const std::byte* a, std:
     return sum;
 }
 
-// Reads the rows in order by one load instruction, which is faster than one instruction per row.
-// The sums are in memory meanwhile, not in registers.
+// Reads the rows in order by one load instruction, which is faster than one instruction per row. So
+// the sums are in memory, not in registers.
 template <class Product, elem_type Type>
 MASKWISE_PRODUCT_ATTR HWY_INLINE f32x4 products_of_rows(const panel_product& product,
                                                         std::int64_t row, std::int64_t count) {

@@ -45,7 +45,7 @@ struct wide_panel {
     HWY_ATTR HWY_INLINE static auto key_indexes(std::int64_t key) {
         return hn::Set(hn::RebindToSigned<f32_tag>(), static_cast<std::int32_t>(key));
     }
-    // Does not branch, because random padding would be mispredicted.
+    // Does not branch, because branches on a random mask would be mispredicted.
     HWY_ATTR HWY_INLINE static vec_f32 select_by_key(const std::byte* cond, vec_f32 score,
                                                      vec_f32 fill) {
         const auto is_true = hn::Ne(key_indexes(std::to_integer<std::int64_t>(*cond)),
@@ -205,7 +205,7 @@ HWY_ATTR HWY_INLINE vec_f32 shift_of(vec_f32 maximum) {
     return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, minus_infinity)), maximum);
 }
 
-// Turns scores into weights. Returns `sum` plus the weights, in the order of the keys.
+// Turns scores into weights. Returns `sum` plus the weights, added in the order of the keys.
 template <class Panel>
 HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, vec_f32 shift,
                                              vec_f32 sum) {
@@ -242,7 +242,7 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
 
 // exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
 // below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
-// do not. Results below 2^-126 may be 0, because bf16 products flush them anyway.
+// do not. Results below 2^-126 may be 0, because bf16 products treat such weights as 0.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;
@@ -308,7 +308,7 @@ HWY_ATTR HWY_INLINE void softmax_update_vector(const panel_scores& tile, const p
     Panel::store(hn::MulAdd(Panel::load(d, state.sum + lane), rescale, sum), state.sum + lane);
 }
 
-// A local copy, because the compiler assumes that a store to the scores may change `tile_arg`.
+// Copies the tile, because the compiler assumes that a store to the scores may change `tile_arg`.
 template <class Panel>
 HWY_ATTR void panel_softmax_update(const panel_scores& tile_arg, const panel_state& state,
                                    float* factor) {

@@ -1,5 +1,5 @@
-// Products of a panel, for one Highway target. f32 and bf16 pairs share the loops; `Product::add`
-// accumulates an element of a.
+// Products of a panel, for one Highway target. f32 and bf16 pairs share the loops. `Product::add`
+// adds the product of an element of a and a vector of b.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_PRODUCT_INL
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// The function attribute of f32 and bf16 products, because a template argument cannot choose an
+// One function attribute serves f32 and bf16 products, because a template argument cannot choose an
 // attribute.
 #undef MASKWISE_PRODUCT_ATTR
 #if HWY_TARGET == HWY_AVX3
@@ -32,8 +32,8 @@ struct f32_product {
 
 #if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
-// An element is a pair of bf16. ARM uses assembly, because GCC's intrinsics require an
-// architecture, which differs from Highway's if -mcpu names a newer CPU.
+// An element is a pair of bf16. ARM uses assembly, because GCC's intrinsics require the caller to
+// name an architecture. If -mcpu names a newer CPU, that is not Highway's architecture.
 struct bf16_pair_product {
     static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
 #if HWY_TARGET == HWY_AVX3

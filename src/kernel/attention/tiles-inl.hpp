@@ -62,12 +62,10 @@ struct amx_tiles {
 constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(f32_tag()));
 constexpr std::int64_t tile_panel_bytes = 2 * tile_columns * bytes_of(elem_type::f32);
 
-// A buffer for a partial tile.
 struct alignas(64) tile_buffer {
     float elements[tile_rows * tile_pairs];
 };
 
-// The rows of a tile in memory.
 struct tile_source {
     const void* first;
     std::int64_t row_bytes;
@@ -197,7 +195,6 @@ HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
         tile_product<2, Tiles>(product).run();
 }
 
-// The kernels of `wide`, with bf16 products by tiles.
 template <class Tiles>
 constexpr attention_kernels attention_by_tiles(const attention_kernels& wide) {
     attention_kernels kernels = wide;

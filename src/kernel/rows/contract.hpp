@@ -10,7 +10,6 @@ namespace maskwise {
 // L1. Kernels access exactly the described elements of client memory. Buffers have room for
 // whole blocks of row_block_elems.
 inline constexpr std::int64_t row_block_elems = 64;
-// Upper bound on the actions of a chain.
 inline constexpr std::size_t max_row_actions = 12;
 
 constexpr std::int64_t padded_elems(std::int64_t elems) {
@@ -53,7 +52,6 @@ struct row_action {
     float constant = 0; // leaky_relu: the factor
 };
 
-// A piece of a row, and the actions to apply to it.
 struct row_piece {
     row_side source = {};
     const row_action* actions = nullptr;

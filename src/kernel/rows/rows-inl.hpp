@@ -169,8 +169,8 @@ HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* dst) {
 }
 
 // Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 repeats one
-// vector. Without masked stores, the last vector overlaps the vector before it. Loading the last
-// vector then stalls on two stores of exp_sum.
+// vector. Without masked stores, the last vector overlaps the vector before it. The load of the
+// last vector then spans two recent stores of exp_sum, and stalls.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void store_as(const float* buffer, const row_encoding& encoding, std::byte* dst,
                                   std::int64_t elems, std::int64_t step) {

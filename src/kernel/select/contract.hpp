@@ -49,8 +49,8 @@ struct byte_windows {
     std::vector<std::uint8_t> shuffles;
 };
 
-// The number of one-byte items that registers of 32 bytes transpose at once. For wider elements,
-// the number is smaller.
+// The largest number of items that the transpose kernel reads at once: one-byte items in registers
+// of 32 bytes. For wider elements, the number is smaller.
 inline constexpr std::int64_t max_block_items = 32;
 
 // Maps a scattered operand to a dense buffer, as `groups` groups of `items` items. Item i of group
@@ -59,15 +59,16 @@ inline constexpr std::int64_t max_block_items = 32;
 //   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows a kernel may
 //              fill a group from windows, and so read bytes between items.
 //   scatter:   copies items from the buffer.
-//   step:      a gather of elements that are offsets[1] apart. That distance may be negative. Other
+//   step:      a gather of elements that are offsets[1] bytes apart, which may be negative. Other
 //              offsets are not read.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //              write up to pack_slack_bytes past the last item.
 //   transpose: an item is one element, and group_bytes is its width. In the buffer group g begins
 //              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
-//              groups are contiguous, up to pack_slack_bytes past the last one may be written.
-// The kernel repeats this `blocks` times. Block b is offset by block_offsets[b]. In the buffer,
-// block b is offset by b * groups * buffer_group_bytes, or for transpose by block_places[b].
+//              groups are contiguous, up to pack_slack_bytes past the last group may be written.
+// The kernel moves `blocks` blocks of such groups. Block b is offset by block_offsets[b]. In the
+// buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
+// block_places[b].
 struct pack_layout {
     std::int64_t items = 1;
     std::int64_t groups = 1;

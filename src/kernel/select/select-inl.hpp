@@ -137,7 +137,7 @@ HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S
 }
 
 // If all cond bytes of a block are zero, or all are nonzero, only one source is read, and nothing
-// is written if that source is dst. Blocks of a random mask are neither, so the branches are
+// is written if that source is dst. Blocks of a random mask are mixed, so the branches are
 // predicted.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
@@ -159,8 +159,8 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
 }
 
 // Prefetches a later row if its source differs from this row's, because hardware does not predict
-// the change (decision 6). Hardware prefetches rows of the same source, so prefetching them again
-// costs time.
+// the change (docs/decisions/0006). Hardware prefetches rows of the same source, so prefetching
+// them again costs time.
 template <std::size_t Width, column_class C0, column_class C1>
 class read_ahead {
 public:
@@ -175,7 +175,6 @@ public:
                                : tile.src_1 + (row + ahead) * tile.src_1_row_bytes;
     }
 
-    // Prefetches the block at column i of the later row.
     HWY_ATTR HWY_INLINE void operator()(std::size_t i, std::size_t block) const {
         if (ahead_row_ == nullptr) return;
         for (std::size_t byte = 0; byte < block * Width; byte += 64)

@@ -48,7 +48,7 @@ HWY_ATTR HWY_INLINE auto load_items(const std::byte* src, const std::int32_t* of
                            load_items<Width, N, Blocks / 2>(src, offsets));
 }
 
-// Hides the pointer from the compiler, which else holds one pointer per number and runs out of
+// Hides the pointer from the compiler, which would else keep one pointer per number and run out of
 // registers.
 HWY_ATTR HWY_INLINE const std::int32_t* hidden_pointer(const std::int32_t* numbers) {
     __asm__("" : "+r"(numbers));
@@ -68,7 +68,7 @@ HWY_ATTR HWY_INLINE void interleave_rows(D d, hn::VFromD<D> (&v)[N]) {
     }
 }
 
-// Transposes Blocks * N items of N groups; N is a power of two.
+// Transposes Blocks * N items of N groups. N is a power of two.
 template <std::size_t Width, std::size_t N, std::size_t Blocks>
 struct square_block {
     static constexpr std::size_t items = N * Blocks, groups = N;
@@ -87,7 +87,8 @@ struct square_block {
     }
 };
 
-// Transposes N items, which fill half a register, of 2 * N groups, in whole registers.
+// Transposes N items of 2 * N groups. A whole register holds one item before the interleaving, and
+// two groups of N elements after.
 template <std::size_t Width, std::size_t N>
 struct wide_block {
     static constexpr std::size_t items = N, groups = 2 * N;
