@@ -65,7 +65,7 @@ void require_rank(const char* name, const tensor_desc& operand, int least) {
                       other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
-// The dimensions before the matrix. Grouped operands get the number of heads of query.
+// All extents but the last two. With grouped_queries, the last of these is query's number of heads.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
     dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;
@@ -111,7 +111,7 @@ void check_pages(const attention_desc& desc) {
             std::to_string(desc.fill));
 }
 
-// Describes a cache's pages as the keys of whole sequences.
+// Replaces {pages, keys of a page} in a cache's shape by {sequences, keys of a sequence}.
 void join_pages(const dims& table, tensor_desc& operand) {
     const auto keys = checked_multiply(table[1], operand.extents[2]);
     if (!keys)

@@ -7,7 +7,7 @@
 
 namespace maskwise {
 
-// The operands in the order of attention_operands: inputs, then outputs.
+// An operand's name and description. The first input_count entries are inputs, the others outputs.
 struct named_operand {
     const char* name;
     tensor_desc attention_desc::*desc;
@@ -25,16 +25,16 @@ inline constexpr std::array<named_operand, 9> named_operands{{
     {"statistics", &attention_desc::statistics},
 }};
 
-// Returns the description with strides, dst and scale filled in. Key and value in pages get the
-// shapes of whole sequences; their first stride is the stride of pages. Throws as
-// compile(attention_desc) documents.
+// Returns the description with strides, dst and scale filled in. If key and value are in pages,
+// they get the shapes of whole sequences; their first stride still leads from page to page. Throws
+// as compile(attention_desc) documents.
 attention_desc checked_attention(attention_desc desc);
 
 // Throws argument_error if an operand with elements has a null address.
 void require_addresses(const attention_desc& desc, const attention_operands& addresses);
 
-// Throws argument_error for rules that do not fit the description, which has a dst. `rules` may be
-// null.
+// Throws argument_error for rules that do not fit `desc`, which must come from checked_attention.
+// `rules` may be null.
 void require_rules(const attention_desc& desc, const mask_rules* rules);
 
 // 1 / sqrt(depth).
@@ -43,7 +43,7 @@ float default_scale(std::int64_t depth);
 // Extent of the dimension before the last two; 1 for a matrix.
 std::int64_t heads_of(const tensor_desc& operand);
 
-// Extent of dst's first dimension; 1 for a matrix. The description has a dst.
+// Extent of dst's first dimension; 1 for a matrix. `desc` must come from checked_attention.
 std::int64_t sequences_of(const attention_desc& desc);
 
 } // namespace maskwise

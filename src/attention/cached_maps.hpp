@@ -15,7 +15,7 @@ struct map_memory {
     float* highest = nullptr; // null for a cond
 };
 
-// The map of one mask.
+// The map of one mask: the tile_mask of each tile.
 struct cached_map {
     cached_map(const void* address, const mask_layout& form);
 
@@ -34,9 +34,9 @@ struct cached_maps {
 
     // Null if the map is not cached.
     cached_map* find(const void* mask, const mask_layout& layout) const;
-    // Does not look for an equal map.
+    // Adds the map, even if an equal map is cached.
     cached_map* add(std::unique_ptr<cached_map> map);
-    // Bounds the memory of the cache. Further maps are not cached.
+    // A full cache gets no further maps, which bounds its memory.
     bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
 
     std::atomic<cached_map*> first = nullptr;

@@ -11,11 +11,11 @@
 namespace maskwise {
 namespace {
 
-// With this many items, a worker that starts its last item when all others are done adds at most a
-// fifth of the whole time.
+// With this many items per worker, one item that starts when all other workers are done takes at
+// most a fifth of the total time.
 constexpr std::int64_t items_per_worker = 4;
-// An item with fewer key tiles spends too much time on its state. With more than few_workers
-// workers, half as many key tiles are better than idle workers.
+// An item with fewer key tiles spends too much time on its softmax state. With more than
+// few_workers workers, half of this minimum is better than idle workers.
 constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
 // Items are ordered by size class, not by exact size.
@@ -23,7 +23,7 @@ constexpr std::int64_t classes = 16;
 // With this many row tiles per worker, even a heavy last tile adds little, so counting costs more
 // than it saves.
 constexpr std::int64_t many_row_tiles = 8, many_beyond_few_workers = 32;
-// Cost of a row tile's queries and rows of dst, in key tiles.
+// Cost of loading a row tile's queries and storing its rows of dst, in key tiles.
 constexpr std::int64_t fixed_cost = 1;
 
 std::int64_t padded(std::int64_t bytes) {
@@ -38,8 +38,8 @@ std::int64_t least_of_item(int workers) {
     return workers > few_workers ? least_tiles / 2 : least_tiles;
 }
 
-// For row tiles of equal cost, the slice size with the shortest estimated time. The estimate adds
-// half a key tile for each slice and a tenth for each merge.
+// The slice size, in key tiles, with the shortest estimated time if all row tiles cost the same.
+// The estimate adds half a key tile per slice and a tenth of a key tile per merge.
 std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
     const auto time_of = [&](std::int64_t parts) {
         return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
@@ -141,8 +141,8 @@ division divide(const tile_plan& plan, int threads) {
     return split;
 }
 
-// Sequences are indices of the first dimension of `outer`. If `outer` has only that dimension,
-// rules that differ by sequence differ between its heads. Slopes always differ by head.
+// An index of the first dimension of `outer` is a sequence. If `outer` has only one dimension, each
+// of its heads is a sequence, too, and may have other rules. Slopes always differ between heads.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))
@@ -161,7 +161,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Lists the last rows first, because a causal mask leaves the last rows the most keys.
+// Lists the last rows first, because the last rows have the most keys under a causal mask.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

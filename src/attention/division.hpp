@@ -32,8 +32,8 @@ struct work_list {
 };
 
 // How the work of an execution is divided. Scratch holds, in this order: the largest biases, key
-// norms, the maps of cond and bias, costs, the work list, the workers, and the states of row tiles
-// that are split.
+// norms, the maps of cond and bias, costs, the work list, the workers' scratch, and the states of
+// row tiles that are split.
 struct division {
     int threads = 1, workers = 1;
     bool by_cost = false; // else each row tile is one item
@@ -55,8 +55,9 @@ std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
 // Fills in the list, which has room for the items and states that `divide` counted. Splits row
-// tiles that are too heavy, and puts heavy items first. Returns false and fills in nothing if every
-// row tile is light, because the order then does not matter.
+// tiles that are too heavy, and puts heavy items first. Returns false and fills in nothing if each
+// row tile has at most half the key tiles that an item may have, because the order then does not
+// matter.
 bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

@@ -10,7 +10,7 @@
 
 namespace maskwise {
 
-// Fills the map of a mask. share_out(count, work) calls work(i) for each i, on any threads.
+// Fills the map of a mask. share_out(count, work) calls work(i) for i in [0, count) on any threads.
 template <class ShareOut>
 void fill_map(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
               const map_memory& map, int workers, const ShareOut& share_out) {
@@ -23,8 +23,8 @@ void fill_map(const mask_layout& layout, const attention_kernels& kernels, const
     });
 }
 
-// The map of a mask. Returns a cached map if there is one. Else fills a new cached map, or scratch
-// if there is no cache or the cache is full.
+// Returns a mask's cached map if there is one. Else fills and returns a new cached map, or
+// `scratch` if there is no cache or the cache is full.
 template <class ShareOut>
 map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
                     const mask_maps* maps, const void* mask, const map_memory& scratch, int workers,

@@ -14,9 +14,9 @@
 namespace maskwise {
 namespace {
 
-// This many items balance many threads. Each item has separate sums, which must be added up.
+// This many items balance many threads. More items would have more sums that must be added up.
 constexpr std::int64_t most_items = 24;
-// Upper bound on the memory for the items' sums.
+// Upper bound on the memory for the items' sums, unless one item per group already needs more.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
 
 void refuse(const std::string& fault) {

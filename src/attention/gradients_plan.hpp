@@ -20,23 +20,23 @@ struct gradients_plan {
         sinks_gradient;
     std::int64_t group = 1; // heads that share keys and values: one unit of work
     // The number of items among which each group's row tiles are divided. Each item has separate
-    // sums for the gradients of keys and values. Depends only on the shape, so that results do not
-    // depend on the number of threads.
+    // sums for the gradients of keys and values. The number of threads affects neither this number
+    // nor the results.
     std::int64_t parts = 1;
     gradients_layout worker;
     mutable scratch_pool<scratch_memory> scratch;
 
     std::int64_t groups() const { return attention->heads / group; }
     std::int64_t items() const { return groups() * parts; }
-    // The sums for the gradients of a matrix with this many columns have the layout {key tile,
-    // block of columns, key, panel}.
+    // The number of blocks into which `columns` columns are divided; a block has `panel` columns.
+    // Sums for a matrix of gradients have the layout {key tile, block, key, column of the block}.
     std::int64_t blocks(std::int64_t columns) const {
         return (columns + attention->panel - 1) / attention->panel;
     }
     std::int64_t tile_floats(std::int64_t columns) const {
         return blocks(columns) * attention->tile_keys * attention->panel;
     }
-    // Sums of keys and of values.
+    // The size of an item's sums for the gradients of keys and values.
     std::int64_t sums_floats() const {
         return attention->key_tiles() *
                (tile_floats(attention->depth) + tile_floats(attention->columns));

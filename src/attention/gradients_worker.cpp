@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-// Above this, f32 statistics (maximum + log of the sum) have too few bits left for the sum.
+// Above this magnitude, f32 statistics (maximum + log(sum)) have too few bits left for the log.
 constexpr float largest_log_sum = 1 << 17;
 
 // Views each pair of bf16 as one f32, because both have 4 bytes.
@@ -76,7 +76,7 @@ void gradients_worker::load_statistics(std::int64_t head, std::int64_t row_tile)
     if (!is_exact && !numbers_.gradients_by_operators) compute_weights_again(head, row_tile);
 }
 
-// A row whose sum is 0 keeps its statistics.
+// Recomputes maxima and sums. A row whose sum is 0 keeps the statistics of the forward pass.
 void gradients_worker::compute_weights_again(std::int64_t head, std::int64_t row_tile) {
     const tile_range all{head, row_tile, 0, plan_.key_tiles()};
     float* const state = attention_.worker_state();
@@ -231,7 +231,7 @@ void gradients_worker::add_products(const panel_tile& tile, const strided_matrix
     add_query_gradients(tile, key);
 }
 
-// sums[key][column] += sum over queries of a[key][query] * rows[query][column].
+// sums[key][column] += sum over queries of a[key][query] * blocks[query][column].
 void gradients_worker::add_rows(const panel_tile& tile, const void* a, const float* blocks,
                                 std::int64_t columns, float* sums) const {
     const std::int64_t elem_bytes = plan_.in_pairs ? bytes_of(elem_type::bf16) : float_bytes;

@@ -5,7 +5,7 @@
 
 namespace maskwise {
 
-// Sums for the gradients of a group's keys and values, as gradients_plan lays them out.
+// Sums for the gradients of a group's keys and values, in the layout of gradients_plan::blocks.
 struct gradient_sums {
     float *keys, *values;
 };
@@ -23,7 +23,7 @@ public:
     // sink * delta), where delta is the dot product of a row of dst and its gradient. Returns 0
     // without keys or if the gradient of sinks is not computed.
     float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
-    // Adds the row tile's gradients of the bias.
+    // Adds the row tile's part of the bias gradient to bias_gradient.
     void add_bias_gradients(std::int64_t head, std::int64_t row_tile);
     // Stores the gradients of a key tile. `head` is any head of the group.
     void store_keys(std::int64_t head, std::int64_t key_tile, const gradient_sums& sums);
@@ -31,7 +31,7 @@ public:
     std::int64_t computed_tiles() const { return operands_.computed_tiles(); }
 
 private:
-    // A panel of a key tile after score_gradients.
+    // The scores of one panel and one key tile, and their gradients.
     struct panel_tile {
         const panel_rows& panel;
         const key_tile& keys;
@@ -60,7 +60,7 @@ private:
     float sink_gradient();
 
     float* part(std::int64_t of_layout) const { return operands_.part(of_layout); }
-    // Steps of a panel's queries in the products that sum over queries.
+    // Summation steps of products over a panel's queries: a step is one query, or a pair with bf16.
     std::int64_t query_steps(std::int64_t queries) const {
         return plan_.in_pairs ? (queries + 1) / 2 : queries;
     }

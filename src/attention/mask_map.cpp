@@ -19,7 +19,7 @@ struct bytes_seen {
     }
 };
 
-// The compiler vectorizes the first loop at any baseline.
+// Adjacent bytes have a separate loop, because the compiler can vectorize it.
 void scan_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes,
               bytes_seen& seen) {
     std::uint8_t any = seen.any, least = seen.least;

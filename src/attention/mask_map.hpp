@@ -59,13 +59,14 @@ struct map_part {
     std::int64_t number = 0, parts = 1;
 };
 
-// Fills in the key tiles of one row tile, or a slice of them. `number` is in [0, heads *
-// row_tiles). `highest` becomes the largest bias of each tile, where NaN counts as the largest. A
-// mixed tile gets infinity unless bounds_mixed. `highest` is unused for a cond.
+// Fills in the key tiles of one row tile, or a slice of them. `number` is the row tile's index
+// among the row tiles of all heads. `highest` becomes the largest bias of each tile, where NaN
+// counts as the largest. A mixed tile gets infinity unless bounds_mixed. `highest` is unused for a
+// cond.
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
                   std::int64_t number, tile_mask* tiles, float* highest, map_part part = {});
 
-// Index in the map of the first key tile of a head's row tile.
+// The map's index for the first key tile of a row tile. `position` is the head's index in `outer`.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
                           std::int64_t row_tile);
 

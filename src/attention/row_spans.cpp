@@ -84,7 +84,7 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
 key_span chunks_of(const key_chunks& chunks, std::int64_t position, std::int64_t origin) {
     const std::int64_t chunk = floor_divide(position - origin, chunks.size);
     const std::int64_t begin = origin + chunk * chunks.size;
-    // There is no chunk before the first.
+    // No chunk precedes chunk 0. Without this limit, earlier * size might overflow.
     const std::int64_t earlier = std::min(chunks.earlier, std::max<std::int64_t>(chunk, 0) + 1);
     return {begin - earlier * chunks.size, begin + chunks.size};
 }
@@ -126,7 +126,7 @@ void for_each_span(const row_spans& row, const Visit& visit) {
         if (!span.is_empty()) visit(span, row.position);
 }
 
-// Merges spans that touch.
+// Merges spans that overlap or touch.
 row_spans joined(const key_span& main, const key_span& second) {
     if (second.is_empty()) return {main, {}};
     if (main.is_empty()) return {second, {}};

@@ -17,17 +17,17 @@ struct row_spans {
 };
 
 // Throws argument_error for contradicting rules, for numbers out of range or beyond 2^48, and for
-// vectors of another size than 0, 1 and `sequences`. Does not check slopes.
+// vectors whose size is not 0, 1 or `sequences`. Does not check slopes.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
-// Whether all sequences have the same rules.
+// Whether all sequences have the same rules: no vector except `slopes` has several elements.
 bool is_uniform(const mask_rules& rules);
 
 // Throws argument_error if a slope is not finite, or if the number of slopes is not 0, `heads` or
 // sequences * heads.
 void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
 
-// The number of the sequence's keys before padding, at most `keys`.
+// The number of the sequence's keys before its trailing padding, at most `keys`.
 std::int64_t length_of(const mask_rules* rules, std::int64_t sequence, std::int64_t keys);
 
 inline bool has_slopes(const mask_rules* rules) {
@@ -40,8 +40,8 @@ inline float slope_of(const mask_rules& rules, std::int64_t sequence, std::int64
     return rules.slopes[static_cast<std::size_t>((are_shared ? 0 : sequence * heads) + head)];
 }
 
-// The rules for one sequence of `rows` x `keys`. The rules must be checked and must outlive this
-// object.
+// The rules for one sequence of `rows` x `keys`. The rules must have passed check_rules and must
+// outlive this object.
 class sequence_rules {
 public:
     sequence_rules(const mask_rules& rules, std::int64_t sequence, std::int64_t rows,

@@ -73,7 +73,7 @@ private:
         return reinterpret_cast<float*>(states_ + index * division_.state_bytes);
     }
 
-    // Counts the computed key tiles once for all heads that share a mask.
+    // Counts the key tiles that each row tile computes, once for all heads that share a mask.
     void list_items() {
         auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
         const std::int64_t alike = heads_alike(plan_, addresses_.rules);

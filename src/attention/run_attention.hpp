@@ -4,10 +4,10 @@
 
 namespace maskwise {
 
-// Writes dst and statistics. Runs on the threads of `loop`, or of oneTBB's arena if `loop` is null.
-// Scratch comes from `pool`, which several plans may share, or from the plan's pool if `pool` is
-// null. Throws exceptions of the loop, and std::bad_alloc before anything is written. Does not
-// check addresses.
+// Writes dst and statistics. Runs on the threads of `loop`, or of the caller's oneTBB arena if
+// `loop` is null. Scratch comes from `pool`, which several plans may share, or from the plan's pool
+// if `pool` is null. Throws exceptions of the loop, and std::bad_alloc before anything is written.
+// Does not check addresses.
 void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr,
                    scratch_pool<scratch_memory>* pool = nullptr);

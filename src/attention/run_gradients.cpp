@@ -57,7 +57,7 @@ private:
     }
 };
 
-// Sets rows of a gradient to 0.
+// Sets rows [first, last) of a gradient to 0.
 void clear_rows(const tensor_desc& gradient, void* base, std::int64_t first, std::int64_t last) {
     const int rank = gradient.extents.rank();
     const dims rows = without_last(gradient.extents, std::min(rank, 1));
@@ -169,7 +169,8 @@ private:
                   });
     }
 
-    // Runs a second pass, in which all heads and rows that share a bias are one item.
+    // Runs a second pass. All row tiles that add to the same rows of the bias gradient are one
+    // item, so no two threads write the same element.
     void add_bias_gradients() const {
         const tensor_desc& gradient = gradients_.desc.bias_gradient;
         const std::int64_t rows = rows_of(gradient);

@@ -4,9 +4,9 @@
 
 namespace maskwise {
 
-// Writes the gradients. Runs on the threads of `loop`, or of oneTBB's arena if `loop` is null.
-// Throws exceptions of the loop, and std::bad_alloc before anything is written. Does not check
-// addresses.
+// Writes the gradients. Runs on the threads of `loop`, or of the caller's oneTBB arena if `loop` is
+// null. Throws exceptions of the loop, and std::bad_alloc before anything is written. Does not
+// check addresses.
 void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr);
 

@@ -8,8 +8,8 @@
 
 namespace maskwise {
 
-// Lets this thread multiply by a plan's kernels. The destructor restores the thread's state, also
-// after an exception.
+// Prepares this thread for the plan's product kernels, for example for AMX tiles. The destructor
+// restores the thread's state, also after an exception.
 class product_scope {
 public:
     explicit product_scope(const tile_plan& plan)
@@ -28,8 +28,8 @@ private:
 };
 
 // Runs work(worker, item, number) for each item on at most `workers` threads. Each thread makes its
-// worker by make_worker(number), runs the next item until no item remains, and adds the computed
-// tiles to plan.computed_tiles. Exceptions of the loop pass through.
+// worker by make_worker(number), takes the next item until no item remains, and then adds the
+// worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass through.
 template <class MakeWorker, class Work>
 void share_items(const tile_plan& plan, std::int64_t items, std::int64_t workers,
                  const parallel_loop* loop, const MakeWorker& make_worker, const Work& work) {

@@ -30,7 +30,7 @@ strided_matrix as_pairs(strided_matrix matrix) {
     return matrix;
 }
 
-// Gathers elements `stride_bytes` apart into a dense row.
+// Copies elements of `width` bytes, `stride_bytes` apart, into a dense row of `bytes` bytes.
 void copy_elements(const std::byte* src, std::int64_t stride_bytes, std::byte* dst,
                    std::int64_t bytes, std::int64_t width) {
     const std::int64_t run_bytes = stride_bytes == width ? bytes : width;
@@ -148,8 +148,8 @@ std::int64_t tile_operands::first_of(const tile_range& all, std::int64_t part) c
     return number;
 }
 
-// The first worker that needs a norm computes it. Other workers may compute the same norm
-// meanwhile.
+// The first worker that needs a norm computes it. Other workers may compute the same norm at the
+// same time.
 float tile_operands::key_norm(const key_tile& keys) const {
     const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
     float norm = known.load(std::memory_order_relaxed);

@@ -6,16 +6,16 @@ namespace maskwise {
 
 inline constexpr float unknown_norm = -1;
 
-// The maps of cond and bias, for all row tiles or for one. Null if the operand is absent.
+// The maps of cond and bias, for all row tiles or for one. Absent operands have null pointers.
 struct tile_maps {
     const tile_mask *cond = nullptr, *bias = nullptr;
     const float* highest_bias = nullptr;
-    // The largest key norm of each key tile of each head, or unknown_norm. Null if scores have no
-    // bound.
+    // For each head and key tile, the largest norm of a key, or unknown_norm. Null if scores have
+    // no bound.
     float* key_norms = nullptr;
 };
 
-// Some queries of a head, with their part of the maps.
+// Consecutive queries of a head, with their part of the maps.
 struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
@@ -29,8 +29,9 @@ struct row_tile {
 key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
                        const row_tile& rows, std::int64_t number);
 
-// Whether a deferred or filled tile has a weight in any of the rows. `maxima` are the rows' largest
-// scores so far. `bound` is an upper bound on the tile's scores before bias; infinity if unknown.
+// Whether a deferred or filled tile may have a weight above 0 in a row. `maxima` are the rows'
+// largest scores so far. `bound` is an upper bound on the tile's scores before bias; infinity if
+// unknown.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows);
 
@@ -70,7 +71,7 @@ public:
         return classify_tile(plan_, numbers_, rows_, number);
     }
     // The range without the tiles at its ends that the rules mask in every row. If `parts > 1`,
-    // slice `part` of these tiles.
+    // slice `part` of the remaining tiles.
     tile_range kept_part(const tile_range& range) const;
     // The number of tiles in the range whose action is `compute`.
     std::int64_t count_computed(const tile_range& range) const;
@@ -95,13 +96,12 @@ public:
     // must still be applied.
     panel_scores multiply(const panel_rows& panel, const key_tile& keys, const strided_matrix& key,
                           float* scores);
-    // Describes scores that were already multiplied, without steps and masks.
+    // Describes the panel's scores of the tile, which are at `scores`, without steps and masks.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
-    // values = values * factor + weights * value. With a fill of -infinity, skips values whose key
-    // the rules mask for every query of the panel or of a document.
+    // values = values * factor + weights * value. With a fill of -infinity, skips values of keys
+    // that the rules mask for all queries of the panel, or of a document in it.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& sums) const;
-    // Calls has_weight for this row tile.
     bool may_count(const key_tile& keys, const float* maxima) {
         return has_weight(keys, numbers_.fill, bound_of_scores(keys), maxima, rows_.rows);
     }
@@ -118,7 +118,7 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // The copy of a tile. Calls copy(dst) if the worker has no copy of the tile.
+    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has none.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {
@@ -131,8 +131,8 @@ private:
                     copy(part(copies.first + slot * copies.tile_floats))};
         return kept.rows;
     }
-    // Returns `rows`, unless tiles are gathered. Then copies the tile's rows from all pages densely
-    // to `dst`, and sets keys past the sequence's length to zeros.
+    // Returns `rows` if tiles are not gathered. Else copies the tile's rows from all pages densely
+    // to `dst`, and sets rows past the sequence's length to zeros.
     strided_matrix whole_tile(const head_operand& operand, const void* base, const key_tile& keys,
                               const strided_matrix& rows, float* dst) const;
     // Copies rows of a tile as dense f32.
@@ -158,14 +158,14 @@ private:
     float* queries_of(const panel_rows& panel) const {
         return part(plan_.worker.queries) + panel.number * plan_.panel_query_floats();
     }
-    // Whether keys of the tile are outside the spans and have weight 0.
+    // Whether the rules mask keys of the tile and these keys have weight 0.
     bool leaves_keys_out(const key_tile& keys) const {
         return keys.needs_spans && numbers_.fill_is_minus_infinity();
     }
     // The hull of the panel's unmasked keys, relative to the tile's first key. All keys, unless
     // leaves_keys_out.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
-    // Adds the values of a run of keys of the tile for all queries.
+    // Adds the values of the tile's keys in `run` for all queries.
     void add_run(const key_tile& keys, const panel_scores& weights, const strided_matrix& value,
                  const key_span& run, const value_sums& sums) const;
     // Adds each document's values to the queries of that document.

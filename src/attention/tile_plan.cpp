@@ -19,7 +19,7 @@ constexpr std::int64_t most_copied_floats = 1 << 18; // speed
 // Retained scores should fit L2.
 constexpr std::int64_t most_retained_scores = 1 << 16;
 
-// No machine holds a tile of longer rows, and a worker's scratch stays below 2^59 bytes.
+// No machine holds a tile of longer rows. Keeps a worker's scratch below 2^59 bytes.
 constexpr std::int64_t most_row_elems = std::int64_t{1} << 48;
 // Keeps counts of heads, rows, keys and tiles, and their sums, within int64.
 constexpr std::int64_t most_products = std::int64_t{1} << 60;
@@ -47,8 +47,9 @@ bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
 
-// Dense queries and keys are pairs in place. Values and transposed keys are packed into pairs, a
-// tile at a time. Kernels for few queries have no value pairs, so their weights stay f32.
+// Whether products can use bf16 pairs. Dense queries and keys are pairs in place. Values and
+// transposed keys are packed into pairs tile by tile. Kernels for few queries have no value pairs,
+// so their weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
     const bool is_beyond_isa =
@@ -96,7 +97,7 @@ void bind_pages(tile_plan& plan, const attention_desc& cache) {
     plan.key_is_transposed = plan.key_is_transposed && !plan.gathers;
 }
 
-// Whether products read the operand in place, with elements `step_bytes` apart.
+// Whether products can read the operand in place, with elements `step_bytes` apart.
 bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
            (operand.type == elem_type::f32 || plan.products->takes_any_type);
@@ -126,8 +127,8 @@ bool is_scattered(const tile_plan& plan, const head_operand& operand) {
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
-// Order `fixed` excludes narrow panels, which sum a score over several vector lanes, and pairs,
-// which depend on a key's index.
+// Order `fixed` excludes narrow panels, because they sum a score over several vector lanes. It also
+// excludes pairs, because a key's index decides which key it is paired with.
 plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
     if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
     return limits;
@@ -254,8 +255,7 @@ tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
-    // A panel's scores of one key tile. If scores are retained, the scores of all panels and key
-    // tiles.
+    // `scores` holds the scores of one panel and key tile, or of all if scores are retained.
     const std::int64_t retained_tiles =
         plan.retains_scores() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());

@@ -65,8 +65,8 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    // Whether gradients follow separate operators: scores that are the fill have gradients, too,
-    // and statistics of any size are used.
+    // Whether gradients follow separate operators. Scores that are the fill then have gradients,
+    // too, and weights are never recomputed because of large statistics.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -81,19 +81,19 @@ struct tile_plan {
     dims outer;
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
     head_operand query, key, value, cond, bias, sinks, dst, statistics;
-    // Heads of the description that are folded into one of the plan. Row r of the plan is row
-    // r % query_rows of folded head r / query_rows. Sinks have a row for each folded head.
+    // How many heads of the description are one head of the plan. Row r of the plan is row r %
+    // query_rows of folded head r / query_rows. Sinks have a row for each folded head.
     std::int64_t folded_heads = 1, query_rows = 0;
     attention_numbers numbers;
     // A tile is tile_rows queries x tile_keys keys. The last tile may be smaller. tile_rows is a
     // multiple of panel.
     std::int64_t panel = 0, tile_rows = 0, tile_keys = 0;
     bool key_is_transposed = false; // consecutive keys are adjacent, not the elements of a key
-    // Whether f32 products need copies of keys and values, as dense f32, a tile at a time.
+    // Whether f32 products need dense f32 copies of keys and values, made tile by tile.
     bool converts_key = false, converts_value = false;
     std::int64_t cache_pages = 0;
     bool gathers = false; // tiles of keys and values are copied, because a page may end in a tile
-    // Whether keys are multiplied as bf16 pairs by unscaled queries, and values by weights.
+    // Whether keys and (unscaled) queries, and values and weights, are multiplied as bf16 pairs.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
     // Whether norms of queries and keys may bound the scores, so that tiles with a low bias are
@@ -116,13 +116,13 @@ struct tile_plan {
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
-    // Pairs of keys are in place unless keys are transposed.
+    // Keys are read as bf16 pairs in place, unless keys are transposed.
     bool repacks_key() const { return converts_key && (!in_pairs || key_is_transposed); }
     bool repacks_value() const { return converts_value || weights_in_pairs; }
     bool copies_key() const { return gathers || repacks_key(); }
     bool copies_value() const { return gathers || repacks_value(); }
     bool copies_value_as_floats() const { return converts_value && !weights_in_pairs; }
-    // Whether products use AMX. Threads must then set up tiles, which the system may refuse.
+    // Whether products use AMX. Threads must then set up AMX tiles, which the system may refuse.
     bool multiplies_by_tiles() const { return in_pairs && products->begin_products != nullptr; }
     // Whether the scores of all keys are computed before the first weight.
     bool retains_scores() const { return desc.order != attention_order::tiles; }
@@ -145,7 +145,7 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa 
 // An operand {outer..., rows, columns} with known strides, as matrices.
 head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
                           std::int64_t columns);
-// Does the same for an operand without its last `dimensions` dimensions.
+// Does the same for an operand that lacks the last `dimensions` dimensions.
 head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
                                   std::int64_t rows);
 

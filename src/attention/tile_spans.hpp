@@ -25,9 +25,9 @@ public:
     // Whether the rules mask a key in any row. state() and hull() may be called only if true.
     bool masks() const { return whole_ != nullptr; }
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
-    // Every row masks the keys outside this span.
+    // The rules mask all keys outside this span in every row.
     key_span hull() const { return whole_->hull(); }
-    // Every query of the panel masks the keys outside this span.
+    // The rules mask all keys outside this span for every query of the panel.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
     // The position of a row. `row` counts from the tile's first row. Requires rules.

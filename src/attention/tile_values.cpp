@@ -30,7 +30,7 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
 }
 
 // A masked key has weight 0, but its value may be NaN, so the value must not be multiplied. If a
-// run cuts a pair of keys, the other key's half is temporarily 0.
+// run contains only one key of a pair, the values of the pair's other key are temporarily 0.
 void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
                             const strided_matrix& value, const key_span& run,
                             const value_sums& sums) const {

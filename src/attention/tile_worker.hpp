@@ -5,7 +5,7 @@
 namespace maskwise {
 
 // Computes row tiles, one at a time. The caller passes the memory of the running state, so that
-// several workers can share the keys of one row tile.
+// several workers can divide the key tiles of one row tile.
 class tile_worker {
 public:
     // `scratch` has room for plan.worker.floats.

@@ -50,8 +50,8 @@ const op* attention_finder::exclusive_maker(std::size_t value) const {
 }
 
 // If the operator multiplies or divides a matrix by one number, adds the number to the factors and
-// continues at the matrix. The number's rank must not exceed the matrix's, and there are at most
-// max_numbers factors. Returns whether the number was added.
+// sets `operand.tensor` to the matrix. The number's rank must not exceed the matrix's, and there
+// are at most max_numbers factors. Returns whether the number was added.
 bool attention_finder::take_factor(const op& maker, matrix_input& operand) {
     const bool divides = maker.kind == op_kind::divide;
     if (attention_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))
@@ -91,7 +91,7 @@ bool attention_finder::follow_input(const logical_tensor& input, bool is_transpo
     }
 }
 
-// Follows the result down through operators that transpose or reorder it.
+// Follows the result down through StaticTranspose and Reorder operators.
 void attention_finder::follow_result() {
     for (;;) {
         const op* const user = policy_.only_reader(attention_.dst);

@@ -18,8 +18,8 @@ struct matrix_input {
 
 inline constexpr std::size_t max_numbers = 8;
 
-// Rows with a SoftMax between two MatMuls. Includes operators that scale or transpose the MatMuls'
-// inputs, and operators that transpose or reorder the result.
+// A row chain with a SoftMax, between two MatMuls. Includes operators that scale or transpose the
+// MatMuls' inputs, and operators that transpose or reorder the result.
 struct attention_chain {
     matrix_input query, key, value; // {rows, depth}, {keys, depth} and {keys, columns}
     // At most max_numbers numbers. Each scales query or key. The numbers' operand indices follow
@@ -38,15 +38,15 @@ bool is_order(const std::vector<std::int64_t>& order);
 // must be at least 2, and the order may move only the last two dimensions. Returns nullopt if a
 // condition does not hold.
 std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order);
-// The order of a transpose by `first` and then by `next`. Both orders have the same rank.
+// The order of a transpose by `first` and then by `next`. Both orders have the same size.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
 
 // The attention that contains the chain. nullopt if there is none, a MatMul input's rank is
 // unknown, a transpose's order is not a permutation, or the first MatMul's result is not f32.
 std::optional<attention_chain> find_attention(const row_chain& chain, const match_policy& policy);
 
-// The same for a partition. nullopt unless the attention has every operator and every output of the
-// partition.
+// Does the same for a partition. nullopt unless the attention has every operator and every output
+// of the partition.
 std::optional<attention_chain> find_attention(const std::vector<op>& partition,
                                               const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain);

@@ -14,7 +14,7 @@ namespace maskwise::fusion {
 
 // A chain's steps as parameters of attention. Indices point into the chain's operands, followed by
 // the numbers that scale query and key. A factor multiplies or divides by one element, whose value
-// is known at execution.
+// is known only at execution.
 struct attention_form {
     std::vector<row_combine> scale;   // factors before the Tanh, if any, else before the Select
     std::vector<row_combine> cap;     // factors after the Tanh

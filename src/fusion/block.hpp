@@ -9,7 +9,7 @@
 
 namespace maskwise::fusion {
 
-// Operators that run as one: rows, or attention with rows between its MatMuls.
+// Operators that run in one call: a row chain, alone or between the two MatMuls of an attention.
 struct block {
     row_chain rows;
     std::optional<attention_chain> attention;

@@ -37,13 +37,13 @@ void take_offset(std::size_t row_index, const logical_tensor& scores, const matc
                 "the mask's row index is an input, or has other readers");
         chain.op_ids.push_back(maker->id);
         if (maker->kind == op_kind::gen_index)
-            return require(is_index(*maker, 2, scores), "the mask's first index is not the row's");
+            return require(is_index(*maker, 2, scores), "the first index is not a row index");
         const bool is_subtracted = maker->kind == op_kind::subtract;
         require((is_subtracted || maker->kind == op_kind::add) &&
                     may_be_one_element(maker->inputs[1]),
                 "the mask's row index is computed by other operators");
         require(chain.causal_offset.size() < max_offset_terms,
-                "the mask's row index is moved by too many numbers");
+                "too many numbers are added to the mask's row index");
         chain.causal_offset.push_back({maker->inputs[1], is_subtracted});
         row_index = maker->inputs[0].id;
     }
@@ -62,7 +62,7 @@ void take_causal_mask(const op& select, const match_policy& policy, row_chain& c
     require(column != nullptr && is_index(*column, 1, scores) &&
                 policy.only_reader(column_index) == &compare &&
                 policy.only_reader(row_index) == &compare,
-            "the mask does not compare a row with a column index");
+            "the mask does not compare a row index with a column index");
     chain.op_ids = {compare.id, column->id};
     take_offset(row_index, scores, policy, chain);
 }

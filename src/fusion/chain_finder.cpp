@@ -10,7 +10,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// An element-wise operator of a row, before or after the Select.
+// An element-wise operator of the graph, and the row operator that computes it.
 struct row_form {
     op_kind kind;
     row_operator op;
@@ -33,12 +33,12 @@ const row_form* find_form(op_kind kind) {
     return form == std::end(row_forms) ? nullptr : form;
 }
 
-// Any of the inputs `first` to `last`, inclusive, may be the row.
+// The row is the input through which the chain passes. It may be any input from `first` to `last`.
 struct row_inputs {
     std::size_t first, last;
 };
 
-// nullopt if the operator cannot be part of a row.
+// nullopt if the operator cannot be in a row chain.
 std::optional<row_inputs> row_inputs_of(const op& op) {
     const row_form* form = find_form(op.kind);
     const bool is_select = op.kind == op_kind::select;
@@ -48,8 +48,8 @@ std::optional<row_inputs> row_inputs_of(const op& op) {
     return row_inputs{is_select ? 1U : 0U, inputs - 1};
 }
 
-// The step that rounds to the type of the operator's result. A Select copies values, so it needs
-// none.
+// The step that rounds to the type of the operator's result. nullopt for f32, and for a Select,
+// which copies values.
 std::optional<row_step> rounding_of(const op& maker) {
     const data_type type = maker.outputs[0].type;
     if (maker.kind == op_kind::select) return std::nullopt;
@@ -58,8 +58,8 @@ std::optional<row_step> rounding_of(const op& maker) {
     return std::nullopt;
 }
 
-// Chains broadcast by NumPy's rule. An operator with `none` stays in oneDNN, because only oneDNN
-// checks that its shapes are equal.
+// Chains broadcast by NumPy's rule. An operator with auto_broadcast `none` stays in oneDNN, because
+// only oneDNN checks that its shapes are equal.
 bool broadcasts(const op& op) {
     return !op.auto_broadcast || *op.auto_broadcast == "numpy";
 }
@@ -88,7 +88,7 @@ private:
         return chain_.operands.size() - 1;
     }
 
-    // An operator may add a step, a rounding step and an operand. A SoftMax needs one step more.
+    // Keeps room for an operator (a step, a rounding step and an operand) and a SoftMax (a step).
     bool is_full() const { return chain_.steps.size() + 3 > max_row_actions || !has_room(1); }
     bool has_room(std::size_t operands) const {
         return chain_.operands.size() + operands <= max_row_operands;
@@ -116,7 +116,7 @@ private:
 
 void chain_finder::take_select(const op& select) {
     const auto row = policy_.row_of(select, 1, 2);
-    if (!row) throw no_chain{"it is ambiguous which source of the Select is the row"};
+    if (!row) throw no_chain{"it is ambiguous which source of the Select is the scores"};
     if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
     const bool is_causal = take_mask(select, *row == 1);
     chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
@@ -144,7 +144,7 @@ void chain_finder::begin_with_elementwise(const op& start) {
 }
 
 // Adds the operators of a causal mask to the chain. Returns false and leaves the chain unchanged if
-// cond is an operand. Throws no_chain if cond is neither.
+// cond is an operand. Throws no_chain if cond is neither a causal mask nor an operand.
 bool chain_finder::take_mask(const op& select, bool row_if_true) {
     const std::size_t cond = select.inputs[0].id;
     if (policy_.maker(cond) == nullptr) return false;
@@ -173,8 +173,8 @@ bool chain_finder::may_take_select(const op& select, std::size_t row) const {
            policy_.may_be_operand(select.inputs[3 - row].id);
 }
 
-// The operator as a step. `row` is the number of the input that is the row. nullopt if the operator
-// cannot be a step.
+// The operator as a step; nullopt if it cannot be one. `row` is the index of the input that is the
+// row.
 std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row) {
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;
@@ -220,7 +220,7 @@ void chain_finder::grow_down() {
     }
 }
 
-// After SoftMax, only TypeCast, or Quantize with one scale for all elements, may follow.
+// Only two operators may follow SoftMax: TypeCast, and Quantize with one scale for all elements.
 bool chain_finder::take_below(const op& user) {
     if (chain_.soft_max && !policy_.may_follow_soft_max(user.inputs[0].type)) return false;
     if (user.kind == op_kind::type_cast) return take_cast(user);

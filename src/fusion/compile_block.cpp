@@ -21,7 +21,7 @@ dims shape_of(std::span<const tensor_desc> inputs) {
     return shape;
 }
 
-// A scalar becomes a row of one element, because ONNX Runtime runs Softmax of a scalar in f16.
+// A scalar becomes a row of one element, because ONNX Runtime accepts a Softmax of an f16 scalar.
 tensor_desc as_rows(const tensor_desc& desc) {
     return desc.extents.empty() ? dense_desc(desc.type, {1}) : with_strides(desc);
 }

@@ -162,7 +162,7 @@ void compiled_attention::describe_scores(attention_desc& desc, const attention_f
     expand(key, with_matrix(without_last(key.extents, 2), scores[rank - 1], key.extents.end()[-1]));
 }
 
-// Sets the order and the extents of dst, which is the second MatMul's result, transposed.
+// Sets the order and the extents of dst: the second MatMul's result after all transposes.
 void compiled_attention::describe_result(const attention_desc& desc,
                                          const attention_chain& attention) {
     const dims result = with_matrix(join_outer(desc.query, desc.value),

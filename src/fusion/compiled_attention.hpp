@@ -46,7 +46,6 @@ private:
 // Whether an operand is one number that attention can use.
 bool is_one_number(const tensor_desc& operand);
 
-// A compiled block with attention.
 class compiled_attention final : public compiled_block {
 public:
     compiled_attention(const block& matched, std::span<const tensor_desc> inputs,

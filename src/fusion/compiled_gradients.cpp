@@ -25,7 +25,7 @@ tensor_desc without_last_one(tensor_desc statistics) {
     return statistics;
 }
 
-// The scale is a factor of the whole gradient, so a Tanh or a factor after the mask is refused.
+// A gradients_chain scales whole gradients, so a Tanh or a factor after the mask is refused.
 attention_form form_of(const row_chain& rows, std::span<const tensor_desc> operands) {
     attention_form form =
         make_attention_form(rows, [&](std::size_t i) { return is_one_number(operands[i]); });
@@ -34,7 +34,7 @@ attention_form form_of(const row_chain& rows, std::span<const tensor_desc> opera
     return form;
 }
 
-// Keys and values that a group's heads share have one head.
+// With grouped queries, keys and values have one head for each group.
 void require_one_head(const tensor_desc& operand) {
     if (operand.extents.rank() < 3 || heads_of(operand) != 1)
         throw shape_error(to_string(operand.extents) + " does not have one head per group");

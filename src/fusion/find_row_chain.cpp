@@ -8,7 +8,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// Moves operators on which the value depends from `missing` to `ordered`, in topological order.
+// Moves the operators that compute the value from `missing` to `ordered`, in topological order.
 void add_makers(std::size_t value, const graph_index& values, std::set<std::size_t>& missing,
                 std::vector<op>& ordered) {
     const op* maker = values.maker(value);

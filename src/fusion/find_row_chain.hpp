@@ -25,9 +25,9 @@ struct merged_chain {
 };
 
 // The chains of a graph that have a Select and a SoftMax. Each operator is in at most one chain.
-// `stands_alone(id)` tells whether a chain may include an operator. In a Select or an
-// element-wise operator, the row is an input with the shape of the operator's own output. This
-// shape must be known. The time is linear in the size of the graph.
+// `stands_alone(id)` tells whether a chain may include the operator with this id. The chain passes
+// through an input of a Select or an element-wise operator only if the input has the shape of the
+// operator's output. This shape must be known. The time is linear in the size of the graph.
 std::vector<merged_chain> find_row_chains(std::span<const op> graph, const op_filter& stands_alone);
 
 } // namespace maskwise::fusion

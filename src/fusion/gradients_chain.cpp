@@ -114,7 +114,7 @@ std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     results_.insert(user == nullptr ? gradient : user->outputs[0].id);
     if (user == nullptr) return gradient;
     const op& sum = take(user, op_kind::reduce_sum);
-    require(sums_along(sum, 3), "a gradient is summed over another dimension than heads");
+    require(sums_along(sum, 3), "a gradient is summed over a dimension other than heads");
     require(sums_ == 0 || sum.inputs[0].type == chain_.head_type,
             "gradients of heads have two types");
     ++sums_;
@@ -187,7 +187,7 @@ const op& gradients_finder::take_score_gradient(std::size_t weights, const op& p
 }
 
 void gradients_finder::take_delta(const op& sum) {
-    require(sums_along(sum, 1), "the products of dst and its gradient are not summed by rows");
+    require(sums_along(sum, 1), "the products of dst and its gradient are not summed row by row");
     const op& product = take_f32(policy_.maker(sum.inputs[0].id), op_kind::multiply);
     const bool is_first = product.inputs[0].id == chain_.dst_gradient.id;
     take_input(product.inputs[is_first ? 0 : 1], chain_.dst_gradient);
@@ -228,7 +228,7 @@ void gradients_finder::take_products(std::size_t gradient) {
 }
 
 void gradients_finder::require_whole() const {
-    require(taken_.size() == ops_.size(), "the partition has more operators");
+    require(taken_.size() == ops_.size(), "some operators are not part of the gradients");
     require(std::set(output_ids_.begin(), output_ids_.end()) == results_,
             "the outputs are not the gradients");
 }

@@ -18,7 +18,7 @@ namespace maskwise::fusion {
 //   query's gradient = scores' gradient * key
 //   key's gradient = scores' gradient^T * query
 //
-// All matrices are {..., rows or keys, columns}.
+// rows() applies the row chain. Each matrix is {..., rows, columns} or {..., keys, columns}.
 struct gradients_chain {
     row_chain rows; // from the scores to the subtraction of the statistics, which is not a step
     logical_tensor query, key, value, dst, dst_gradient, statistics;
@@ -29,8 +29,8 @@ struct gradients_chain {
     // The type to which the graph rounds each head's gradients before the sum. f32: no rounding.
     data_type head_type = data_type::f32;
 
-    // Ids of the inputs: query, key, value, dst, dst_gradient and statistics, then the operands and
-    // the terms of the rows.
+    // Ids of the inputs: query, key, value, dst, dst_gradient and statistics, then the rows'
+    // operands and the causal offset's terms.
     std::vector<std::size_t> inputs() const;
 };
 

@@ -11,7 +11,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// Whether every operand of the rows has a known rank, at most the rank of attention.
+// Whether every operand of the chain has a known rank, which is at most the attention's rank.
 bool operands_fit(const row_chain& chain, const attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const logical_tensor& operand) {
         return operand.rank_known &&
@@ -40,9 +40,9 @@ bool host_policy::comes_from_product(std::size_t value, int depth) const {
     });
 }
 
-// The row is the input that is more likely the scores. The criteria, in this order, are: more than
-// one element, not a constant, computed from a MatMul's result, computed by an operator, a higher
-// rank, fewer extents of 1.
+// The row is the input that is more likely to be the scores. The criteria, in this order, are: more
+// than one element, not a constant, computed from a MatMul's result, computed by an operator, a
+// higher rank, fewer extents of 1.
 std::optional<std::size_t> host_policy::row_of(const op& user, std::size_t a, std::size_t b) const {
     if (a == b) return a;
     const auto badness = [&](std::size_t i) {
@@ -67,7 +67,7 @@ block find_block(const op& soft_max, const match_policy& policy) {
         matched.attention = find_attention(matched.rows, policy);
         if (matched.attention && !operands_fit(matched.rows, *matched.attention))
             matched.attention.reset();
-    } catch (const error&) { // the block is rows
+    } catch (const error&) { // the block is only the chain
     }
     return matched;
 }

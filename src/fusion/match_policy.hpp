@@ -16,8 +16,8 @@ struct no_chain {
     std::string reason;
 };
 
-// Decides for the matcher which input of an operator is the row, which values may be operands, and
-// where a chain ends.
+// Decides for the matcher which input of an operator is the row (the input through which the chain
+// passes), which values may be operands, and where a chain ends.
 class match_policy {
 public:
     virtual ~match_policy() = default;
@@ -41,11 +41,10 @@ public:
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t) const { return true; }
     virtual bool may_be_operand(std::size_t) const { return true; }
-    // Whether a TypeCast may be the first operator. A oneDNN part that ends in a TypeCast would
-    // round differently.
+    // Whether a chain may begin with a TypeCast. Else the TypeCast stays outside, before the chain.
     virtual bool may_begin_with_cast() const { return false; }
-    // Whether an operator may follow a SoftMax whose result has this type. Between SoftMax and this
-    // operator, the chain does not round to the type.
+    // Whether an operator may follow a SoftMax whose result has this type. The chain does not round
+    // the SoftMax's result to this type before the operator.
     virtual bool may_follow_soft_max(data_type type) const = 0;
     // Whether numbers that scale query and key may scale the scores instead. This rounds
     // differently.
@@ -60,7 +59,7 @@ private:
 };
 
 // In a oneDNN partition, the row is the input that the partition computes, and operands are inputs
-// of the partition. Rows run in place, so only the chain may read the scores.
+// of the partition. A chain runs in place, so only the chain may read the scores.
 class partition_policy : public match_policy {
 public:
     partition_policy(std::span<const op> partition, const std::vector<std::size_t>& output_ids)

@@ -10,9 +10,9 @@ namespace maskwise::fusion {
 
 void require_offset_term(const tensor_desc& term) {
     if (term.type != data_type::i32 || element_count(term.extents) != 1)
-        throw argument_error("the causal boundary is moved by " +
+        throw argument_error("a term of the causal mask's offset is " +
                              std::string(to_string(term.type)) + ' ' + to_string(term.extents) +
-                             ", not by one i32");
+                             ", expected one i32");
 }
 
 std::int64_t offset_of(std::span<const offset_term> terms, std::span<const void* const> addresses) {

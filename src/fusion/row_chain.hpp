@@ -10,8 +10,8 @@
 
 namespace maskwise::fusion {
 
-// A term of a causal mask's offset, for example the number of keys or of rows for a bottom-right
-// mask. The term's value is known at execution.
+// A term of a causal mask's offset. For example, a bottom-right mask has the offset keys - rows.
+// The term's value is known only at execution.
 struct offset_term {
     logical_tensor tensor;
     bool is_subtracted = false;

@@ -8,10 +8,10 @@
 namespace maskwise::graph {
 namespace {
 
-// The model's order of dimensions. If the order is not row-major, trailing dimensions of extent 1
-// become the outermost. No address depends on their place. As the innermost, such a dimension and
-// another dimension may both have stride 1. oneDNN 3.7 to 3.13 then computes a SoftMax along the
-// dimension, fused with an Add, as if the tensor were row-major.
+// The order of the model's dimensions. If the order is not row-major, trailing dimensions of extent
+// 1 are moved outermost, which changes no address. As the innermost, such a dimension might have
+// stride 1 like another dimension. oneDNN 3.7 to 3.13 then computes a fused Add and SoftMax along
+// the dimension as if the tensor were row-major.
 dimension_order order_like(const logical_tensor& model) {
     auto order = order_of(meant_strides(model));
     const int rank = model.extents.rank();

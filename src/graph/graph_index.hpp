@@ -10,7 +10,7 @@
 
 namespace maskwise::graph {
 
-// Whether a pattern may contain the operator with this id.
+// Whether a chain may include the operator with this id.
 using op_filter = std::function<bool(std::size_t)>;
 
 // The producer ("maker") and the consumers ("users") of each tensor of a graph. Holds pointers into

@@ -12,7 +12,7 @@ namespace maskwise::graph {
 enum class layout_kind : std::uint8_t { undef, any, strided, opaque };
 enum class property_kind : std::uint8_t { undef, variable, constant, host_scalar };
 
-// An extent that the client left open.
+// An extent that the client has not specified.
 inline constexpr std::int64_t unknown_extent = INT64_MIN;
 
 // A value of the graph as the client describes it, at add_op or at compile. Strides are in
@@ -58,9 +58,9 @@ bool lie_alike(const logical_tensor& a, const logical_tensor& b);
 // The shape for error texts: "{2,?,4}" or "unknown rank".
 std::string shape_text(const logical_tensor& tensor);
 
-// The engine's description of a strided tensor with known shape. Throws argument_error for another
-// layout, an open shape, strides that overflow int64 in bytes, and negative strides, which oneDNN
-// does not have. Throws shape_error if the tensor spans more bytes than can be addressed.
+// The tensor_desc of a strided tensor with known shape. Throws argument_error for another layout,
+// an unknown shape, strides that overflow int64 in bytes, and negative strides, which oneDNN does
+// not have. Throws shape_error if the tensor spans more bytes than can be addressed.
 tensor_desc to_desc(const logical_tensor& tensor);
 
 // The same as to_desc, for an input that may be a host scalar without a layout.

@@ -27,13 +27,12 @@ struct division {
 division divide(std::span<const op> ops, std::span<const std::size_t> chain,
                 std::size_t chain_input);
 
-// A node of a graph of partitions.
 struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors
 };
 
 // Indexes of the nodes. Repeatedly picks the first node whose inputs are all available, so nodes in
-// topological order are not reordered. Nodes of a cycle are missing.
+// topological order are not reordered. Nodes that depend on a cycle are missing.
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes);
 
 } // namespace maskwise::graph

@@ -1,6 +1,6 @@
 // The plugin calls oneTBB but does not link it. This file defines the functions of libtbb that
-// exec/parallel_tbb.cpp calls, and forwards each function to the libtbb of the process. The linker
-// checks the list, because the linker rejects a plugin with an undefined function of oneTBB.
+// exec/parallel_tbb.cpp calls, and forwards each function to the libtbb of the process. If a
+// function is missing here, the link fails, because the plugin then has an undefined function.
 
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"

@@ -62,7 +62,7 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                            num_outputs, outputs);
 }
 
-// oneDNN before 3.13 has no execute_v2, and clients own no scratchpads. execute then does the same.
+// oneDNN before 3.13 has no execute_v2 and no client scratchpads, so the plugin calls execute.
 abi::status
 dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
                                          abi::stream stream, std::size_t num_inputs,

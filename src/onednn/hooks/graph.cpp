@@ -1,6 +1,6 @@
 // The plugin records the operators of graphs. After the real library has partitioned a graph, the
-// plugin claims Selects, regions and merged groups. If nothing is merged, handles, order and ids
-// are the real library's.
+// plugin claims Selects, regions and merged groups (see partition/claim.hpp). If nothing is merged,
+// handles, order and ids are the real library's.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -30,8 +30,9 @@ void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
-// Verbose lines show the graph's fpmath mode. oneDNN does not return the mode of a finalized graph,
-// so the plugin reads the mode at the first marker. The setter's hook records later changes.
+// Verbose lines show the graph's fpmath mode. oneDNN does not return a finalized graph's mode, so
+// the plugin reads the mode at the first marker (op_record::is_marker). The setter's hook records
+// later changes.
 void note_marker(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_marker, true)) return;
     int applies_to_int = 0;

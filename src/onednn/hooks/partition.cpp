@@ -1,5 +1,5 @@
 // Partitions and compiled partitions. If Maskwise compiles a partition, the compiled partition has
-// a handle of the real library but is empty there. The plugin answers queries about it.
+// a real handle but is empty in the real library. The plugin then answers the client's queries.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -25,7 +25,7 @@ const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
 }
 
-// The count must be exact, as in the real library.
+// `num` must equal the number of items, as in the real library.
 template <class Item>
 abi::status copy_all(const std::vector<Item>& items, std::size_t num, Item* out) {
     if (out == nullptr || num != items.size()) return abi::invalid_arguments;

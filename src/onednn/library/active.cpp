@@ -35,8 +35,8 @@ const char* runtime_text(unsigned runtime) {
     return others[runtime < std::size(others) ? runtime : 0];
 }
 
-// The load line names libtbb: if oneDNN finds no CPU device, libtbb is usually older than the
-// version that oneDNN was built with.
+// The load line names libtbb, because the usual reason why oneDNN finds no CPU device is a libtbb
+// that is older than the version that oneDNN was built with.
 std::string tbb_text() {
     const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
@@ -97,7 +97,7 @@ const char* find_reason() {
 }
 
 // No call of the program reaches the plugin if the plugin is linked after libdnnl, or if another
-// copy of the plugin is first. Only this warning shows it.
+// copy of the plugin is first. Without this warning, the user would not notice.
 void warn_if_unreached() {
     const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
@@ -111,8 +111,9 @@ void warn_if_unreached() {
 
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
-    // Programs without oneDNN may inherit LD_PRELOAD. The plugin opens and prints nothing for them.
-    // If a program loads oneDNN later, the first call that reaches the plugin prints the line.
+    // The plugin opens and prints nothing for programs without oneDNN, which may inherit
+    // LD_PRELOAD. If a program loads oneDNN later, the first call that reaches the plugin prints
+    // the load line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 

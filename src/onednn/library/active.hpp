@@ -10,7 +10,7 @@ namespace maskwise::onednn {
 // - with a oneDNN other than 3.2 or a later 3.x,
 // - with the threadpool runtime, whose pools may be asynchronous,
 // - if another copy of the plugin gets the program's calls first.
-// The first call decides for the whole process, and prints the verbose line about oneDNN.
+// The first call decides for the whole process, and prints the load line if verbose lines are on.
 bool active();
 
 // Whether the plugin records a call for which oneDNN returned this status.

@@ -115,8 +115,8 @@ extern "C" MASKWISE_HIDDEN void* maskwise_versioned_replacement(void* handle, co
     return replacement_of(handle, name, next(handle, name, version));
 }
 
-// Calls `replacement` and returns its result if that is not null. Else restores the arguments and
-// the stack, and jumps to `next`.
+// Calls `replacement` and returns the result if it is not null. Else restores the arguments and the
+// stack, and jumps to `next`.
 #ifdef __aarch64__
 #define MASKWISE_REPLACE_OR_JUMP(replacement, next)                                                \
     "stp x29, x30, [sp, #-48]!\n"                                                                  \

@@ -18,12 +18,12 @@ void* first_by_soname(void* (*function)(const char* soname)) {
 }
 
 const char* find_loaded_onednn() noexcept {
-    const void* const own_base = base_of(reinterpret_cast<const void*>(&first_by_soname));
+    const void* const this_base = base_of(reinterpret_cast<const void*>(&first_by_soname));
     const char* file = nullptr;
     visit_loaded([&](const dl_phdr_info& object) {
         const bool is_named = object.dlpi_name != nullptr && object.dlpi_name[0] != '\0';
-        const bool is_own = reinterpret_cast<const void*>(object.dlpi_addr) == own_base;
-        if (!is_named || is_own || symbol_in(object, probe_name) == nullptr) return false;
+        const bool is_this = reinterpret_cast<const void*>(object.dlpi_addr) == this_base;
+        if (!is_named || is_this || symbol_in(object, probe_name) == nullptr) return false;
         file = object.dlpi_name;
         return true;
     });

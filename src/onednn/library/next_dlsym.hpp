@@ -15,7 +15,7 @@ dlvsym_function next_dlvsym() noexcept;
 void* of_libc(const char* name) noexcept;
 
 // dlsym for the plugin's code, because the plugin's exported dlsym would call the plugin again.
-// Inlined, so that the return address is in the plugin and RTLD_NEXT starts after it.
+// Inlined, so that the return address is in the plugin and RTLD_NEXT starts after the plugin.
 [[gnu::always_inline]] inline void* find_symbol(void* handle, const char* name) {
     return next_dlsym()(handle, name);
 }

@@ -43,7 +43,7 @@ void* find_handle(const char*& how) {
         return RTLD_NEXT;
     }
     // RTLD_NEXT does not find a oneDNN that was opened with RTLD_LOCAL, as Python opens extensions.
-    // Its file may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
+    // Such a oneDNN may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
     how = "already loaded";
     if (void* handle = open_loaded(find_loaded_onednn())) return handle;
     how = "opened";

@@ -32,9 +32,9 @@ struct real_library {
     }
 };
 
-// Looked up at first use by any thread. Never unloaded, because the client's exit handlers may
-// still destroy handles. If there is no libdnnl with the Graph API, prints one line on standard
-// error.
+// The first call, from any thread, looks the library up. The library is never unloaded, because the
+// client's exit handlers may still destroy handles. If there is no libdnnl with the Graph API,
+// prints one line on standard error.
 const real_library& real() noexcept;
 
 // Whether real() has been called yet.
@@ -48,7 +48,7 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
 
-// The same by name: real_<name> calls the real library's dnnl_graph_<name>.
+// Does the same by name: real_<name> calls the real library's dnnl_graph_<name>.
 #define FORWARD(name, since, parameters, arguments)                                                \
     inline abi::status real_##name parameters {                                                    \
         const auto function = real().name;                                                         \
@@ -62,7 +62,7 @@ void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);
 
-// Whether the real library is newer than the newest whose functions this plugin knows.
+// Whether the real library is newer than every oneDNN whose functions this plugin knows.
 bool real_is_newer_than_known();
 
 // Whether the address is in this shared object, not in another copy of the plugin or in oneDNN.

@@ -9,7 +9,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// A list from the real library: first its length, then its items.
+// Reads a list from the real library: first the length, then the items.
 template <class Item, class Count, class Items>
 std::vector<Item> list_of(abi::partition partition, Count count_of, Items items_of) {
     std::size_t count = 0;

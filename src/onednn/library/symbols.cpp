@@ -13,7 +13,7 @@ struct symbol_tables {
     const std::uint32_t* hashes = nullptr; // DT_GNU_HASH: four numbers, filter, buckets, chains
 };
 
-// The loader has relocated most entries, but not those of the kernel's object (vDSO).
+// The loader has already added the base to most entries, but not in the kernel's object (vDSO).
 const void* address_of(ElfW(Addr) base, ElfW(Addr) value) {
     return reinterpret_cast<const void*>(value < base ? base + value : value);
 }

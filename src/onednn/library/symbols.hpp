@@ -20,10 +20,10 @@ void visit_loaded(Visit visit) {
 // Reads the object's tables directly, without locks, allocations or calls of other libraries.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
-// The same for the object that holds this address.
+// Does the same for the object that holds this address.
 void* symbol_beside(const void* address, const char* name) noexcept;
 
-// The same for the first object in the plugin's namespace whose file name, without folders, is
+// Does the same for the first object in the plugin's namespace whose file name, without folders, is
 // `file`. Calls no function of other libraries except dladdr1, because a sanitizer's runtime calls
 // dlsym before its strcmp and dl_iterate_phdr work.
 void* symbol_of_file(const char* file, const char* name) noexcept;

@@ -161,7 +161,7 @@ place assembly::scratchpad(std::size_t bytes) {
     return {place::list::inner, *scratchpad_};
 }
 
-// Rows overwrite the scores if scores and result are inner values of the same type and layout.
+// A row chain overwrites its scores if scores and result are inner values of one type and layout.
 place assembly::add_result(const fusion::block& block, const logical_tensor& result) {
     if (!block.attention && !parts_.makes(result.id)) {
         const auto& [scores, memory] = find_value(block.rows.scores);
@@ -218,8 +218,8 @@ assembly::add_gradients(const fusion::gradients_chain& chain) {
     return compiled;
 }
 
-// If rows run first and write an output, the output may overwrite scores of the same type and
-// layout, unless the scores are a constant or also an operand.
+// If a row chain runs first and writes an output, the output may overwrite scores of the same type
+// and layout, unless the scores are a constant or also an operand.
 std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& block) const {
     const auto& rows = block.rows;
     if (block.attention || !parts_.segments.empty()) return std::nullopt;

@@ -36,15 +36,15 @@ public:
     const logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
-    // The description of a value that a segment will compute. It is the client's for an output,
-    // else the recorded one with layout `any`. Throws argument_error if no operator computes the
-    // value.
+    // The description of a value that a segment will compute: for an output, the client's
+    // description at compile, else the recorded description with layout `any`. Throws
+    // argument_error if no operator computes the value.
     logical_tensor wanted(std::size_t id) const;
 
     // Adds a value that the next segment computes. `value` has the compiled layout. Throws
     // argument_error if an inner value is too large.
     place add(const logical_tensor& value);
-    // The same for an inner value that later segments do not read by id.
+    // Does the same for an inner value that later segments do not read by id.
     place add_inner(const logical_tensor& tensor);
     // Scratch of at least this size. All segments share the scratch, because segments run one after
     // another.
@@ -56,7 +56,7 @@ public:
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 
-    // The same for gradients; throws as the constructor of compiled_gradients does.
+    // Does the same for gradients. Throws as the constructor of compiled_gradients does.
     std::shared_ptr<const fusion::compiled_gradients>
     add_gradients(const fusion::gradients_chain& chain);
 

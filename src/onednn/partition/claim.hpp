@@ -28,7 +28,7 @@ struct row_region {
     std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
     std::optional<fusion::block> block; // has attention only if attention is the whole region
-    std::optional<fusion::gradients_chain> gradients = {}; // only of the whole region
+    std::optional<fusion::gradients_chain> gradients = {}; // only if they are the whole region
 };
 
 // The records of these operators.
@@ -39,7 +39,7 @@ inline op_list records_of(const op_list& candidates, const std::vector<graph::op
 }
 
 // Single-operator partitions that the client gets as one partition, and the answers to the client's
-// queries. The group runs as rows, or operator by operator if rows cannot run it.
+// queries. The group runs as a row chain, or else operator by operator.
 struct merged_group {
     row_region region;
     std::string names;               // of the operators, for verbose lines

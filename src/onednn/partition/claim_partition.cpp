@@ -48,8 +48,8 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Without a Select, oneDNN's kernels are as fast as rows. So Maskwise then claims only attention
-// with statistics, and gradients, and reports no refusal.
+// Without a Select, oneDNN's kernels are as fast as a row chain. So Maskwise then claims only
+// attention with statistics, and gradients, and reports no refusal.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, output_ids(partition), {}};

@@ -29,7 +29,7 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
 }
 
 // Functions of a newer oneDNN that Maskwise does not export need oneDNN's compiled partition in the
-// handle. The dst of oneDNN's partition must have the layout that Maskwise reports.
+// handle. So oneDNN compiles the Select, too, with the dst layout that Maskwise reports.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});
@@ -37,10 +37,10 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
         select.forbid_inplace();
 }
 
-// Makes oneDNN write the file, with the tensors as the client described them. Does nothing for a
-// dst of unknown shape, because oneDNN crashes on a strided dst without strides. Does nothing for a
-// host scalar, because oneDNN would throw and keep a pointer into the partition in its cache, and
-// the client will destroy the partition.
+// Makes oneDNN write its dump file, with the tensors as the client described them. Does nothing for
+// a dst of unknown shape, because oneDNN crashes on a strided dst without strides. Does nothing for
+// a host scalar, because oneDNN would throw. oneDNN's cache would then point into the partition,
+// which the client will destroy.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {

@@ -25,8 +25,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// The extents of dst. Refuses inputs that can crash oneDNN. Accepts layouts that rows cannot use,
-// because oneDNN can then run the operators one by one.
+// The extents of dst. Refuses inputs that can crash oneDNN. Accepts layouts that the row kernels
+// cannot use, because oneDNN can then run the operators one by one.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
@@ -39,7 +39,7 @@ dims infer_dst(const row_region& region, const tensor_list& inputs) {
 }
 
 // Checks dst, and completes the shape of a strided dst. A dst with layout `any` becomes dense when
-// the rows are compiled.
+// the row chain is compiled.
 void complete_outputs(const row_region& region, compile_request& request) {
     const dims shape = infer_dst(region, request.inputs);
     const auto position = graph::position_of(request.outputs, region.ops.back().outputs[0], "dst");
@@ -87,7 +87,7 @@ void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& t
                                  to_string(tensor.extents) + " is too large for oneDNN");
 }
 
-// Rows cannot read oneDNN's own layouts, so scores with layout `any` become row-major without gaps.
+// Row kernels cannot read oneDNN's layouts, so scores with layout `any` become dense and row-major.
 logical_tensor dense(const logical_tensor& scores) {
     if (!scores.rank_known || scores.extents.empty())
         throw argument_error("the rank of the scores is not known");
@@ -129,8 +129,8 @@ std::unique_ptr<executable> compile_gradients(const row_region& region,
     return parts.finish();
 }
 
-// oneDNN runs the operators before and after the rows; a merged group has none. Each part chooses
-// the layouts of its outputs, except that the part before the rows must write dense scores.
+// oneDNN runs the operators before and after the row chain; a merged group has none. Each oneDNN
+// part chooses its outputs' layouts, except that the scores must be dense.
 std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
     assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
@@ -173,8 +173,8 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
     }
 }
 
-// Tries gradients, then attention, then rows, and returns the first attempt that compiles, else the
-// last one. If attention does not compile, tries rows only if rows gain something.
+// Tries gradients, then attention, then the row chain. Returns the first attempt that compiles,
+// else the last one. After attention, tries the row chain only if it is faster than oneDNN.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.gradients) {
         auto whole =
@@ -200,8 +200,8 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
 }
 
 // The claim is visible, so oneDNN cannot compile the partition instead. Checks and completes dst.
-// Searches the chain again if the client compiles with other shapes than at add_op. If oneDNN
-// throws in compile_operators, the exception is replaced by the rows' error, if there is one.
+// Searches the chain again if the client compiles with shapes other than at add_op. If oneDNN
+// throws in compile_operators, the exception is replaced by the row chain's error, if there is one.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

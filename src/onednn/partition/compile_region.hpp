@@ -8,18 +8,18 @@
 
 namespace maskwise::onednn {
 
-// Both functions try gradients, attention and rows, in this order. For each of these that they
-// claim or refuse, they print a verbose line with the partition's id.
+// Both functions try gradients, attention and the row chain, in this order. Each attempt prints a
+// verbose line with the partition's id.
 
 // Compiles a silent claim. Returns null if nothing compiles, and oneDNN then compiles the whole
 // partition.
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_request& request);
 
-// Compiles a merged group. The plugin has claimed the group for every shape and layout. So if rows
-// cannot run the group, the group runs operator by operator. Throws if oneDNN cannot compile an
-// operator. Throws argument_error if a tensor has another type than at add_op. Only a cond may have
-// another type, if the group runs operator by operator.
+// Compiles a merged group. The plugin has claimed the group for every shape and layout. So if the
+// row chain does not compile, the group runs operator by operator. Throws if oneDNN cannot compile
+// an operator. Throws argument_error if a tensor has another type than at add_op. Only a cond may
+// have another type, if the group runs operator by operator.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request);
 

@@ -27,7 +27,7 @@ struct owner {
     std::size_t partition;
     const char* backend;
 };
-using owners = std::map<std::size_t, owner>; // by operator
+using owners = std::map<std::size_t, owner>; // by operator id
 
 owners owners_of(std::span<const abi::partition> partitions) {
     owners result;
@@ -129,11 +129,11 @@ std::string joined(const Items& items, const char* separator, Text&& text) {
     return result;
 }
 
-std::string operator_text(const op_record& op, const owners& whose) {
+std::string operator_text(const op_record& op, const owners& owned_by) {
     std::string attributes = joined(op.attributes, ", ", [](const auto& pair) {
         return attribute_text(pair.first, pair.second);
     });
-    if (const auto owned = whose.find(op.id); owned != whose.end()) {
+    if (const auto owned = owned_by.find(op.id); owned != owned_by.end()) {
         if (!attributes.empty()) attributes += ", ";
         attributes +=
             typed("partition_id", "string", quoted(std::to_string(owned->second.partition)));
@@ -160,7 +160,7 @@ std::vector<std::size_t> ports(const op_list& ops, bool of_inputs) {
     return result;
 }
 
-std::string graph_text(const graph_record& graph, const owners& whose) {
+std::string graph_text(const graph_record& graph, const owners& owned_by) {
     const auto& settings = graph.settings;
     return "{\"version\": " + quoted(to_string(real().version)) + ",\n\"engine_kind\": " +
            quoted(settings.engine_kind == abi::engine_cpu ? "cpu" : "gpu") +
@@ -169,7 +169,7 @@ std::string graph_text(const graph_record& graph, const owners& whose) {
            quoted(settings.fpmath_applies_to_int ? "true" : "false") +
            ",\n\"input_ports\": " + list_text(ports(graph.ops, true)) +
            ",\n\"output_ports\": " + list_text(ports(graph.ops, false)) + ",\n\"graph\": [\n " +
-           joined(graph.ops, ",\n ", [&](const auto& op) { return operator_text(*op, whose); }) +
+           joined(graph.ops, ",\n ", [&](const auto& op) { return operator_text(*op, owned_by); }) +
            "]}\n";
 }
 
@@ -177,7 +177,7 @@ std::string_view folder() {
     return read_environment("MASKWISE_DUMP").value_or("");
 }
 
-// The file's name has the process's number, because processes may share the folder.
+// The file's name has the process id, because processes may share the folder.
 std::string next_path() {
     static std::atomic<unsigned> count{0};
     return std::string(folder()) + "/graph-" + std::to_string(getpid()) + '-' +

@@ -43,8 +43,8 @@ struct execution {
     }
 };
 
-// A step of a compiled partition: a Select, a block, or one of oneDNN's partitions. Any number of
-// threads may run it at once.
+// A step of a compiled partition: a Select, a block, gradients, a copy, or one of oneDNN's
+// partitions. Any number of threads may run a segment at once.
 class segment {
 public:
     virtual ~segment() = default;
@@ -66,7 +66,6 @@ struct inner_value {
     std::size_t offset_bytes;
 };
 
-// The parts of a compiled partition.
 struct executable_parts {
     executable_parts(partition_kind parts_kind, const compile_request& request);
 
@@ -75,7 +74,7 @@ struct executable_parts {
     tensor_list inputs;                       // as given to compile
     tensor_list outputs;                      // the same, with shapes and strides filled in
     std::vector<std::size_t> output_ids;      // of the results; `outputs` may list other tensors
-    std::optional<abi::inplace_pair> inplace; // the output that may overwrite an input
+    std::optional<abi::inplace_pair> inplace; // an input, and the output that may overwrite it
     std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of the lists
     std::vector<std::unique_ptr<segment>> segments;
     std::vector<inner_value> inner;
@@ -103,8 +102,8 @@ public:
 
     bool makes(std::size_t id) const { return parts_.makes(id); }
     // The stream must not be null, and the inputs must be ready. Returns invalid_arguments if a
-    // list is null or too short, out_of_memory without scratch, else the status of the first
-    // segment that fails.
+    // list is null or too short, out_of_memory if there is no memory for scratch, the status of the
+    // first segment that fails, or success.
     abi::status execute(const execute_call& call) const;
     // The bytes that execute needs in call.scratchpad, at any alignment. If the scratchpad is null,
     // the executable allocates the memory and caches it.

@@ -7,10 +7,10 @@
 
 namespace maskwise::onednn {
 
-// Both functions return the reason why Maskwise gains nothing over oneDNN; the text is empty if
-// Maskwise is faster.
+// Both functions return the reason why Maskwise would not be faster than oneDNN; the text is empty
+// if Maskwise is faster.
 
-// Maskwise runs only the region's rows, and oneDNN runs the operators before and after the rows.
+// Maskwise runs only the region's row chain, and oneDNN runs the operators before and after it.
 std::string reason_against_rows(const row_region& region);
 
 // Maskwise runs the region as one attention.

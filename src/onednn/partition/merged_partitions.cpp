@@ -48,9 +48,9 @@ single_op_set single_ops(const graph_record& record, const partition_list& real,
     return single;
 }
 
-using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator
+using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator id
 
-// Translates the first operator of each id, because oneDNN ignores the others.
+// Translates only the first operator of each id, because oneDNN ignores later repetitions.
 std::vector<graph::op> translate_all(const graph_record& record) {
     std::vector<graph::op> ops;
     std::set<std::size_t> seen;
@@ -93,7 +93,7 @@ group_map find_merged_groups(const graph_record& record, const single_op_set& si
     return groups;
 }
 
-// Lists the last member of each group, which represents the group, and no other member.
+// Lists the partitions outside groups, and each group's last member, which represents the group.
 std::vector<listed_partition> without_members(const id_lists& ids, const group_map& groups) {
     std::vector<listed_partition> list;
     for (std::size_t i = 0; i < ids.size(); ++i) {

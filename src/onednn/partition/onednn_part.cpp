@@ -122,7 +122,7 @@ std::optional<graph::op> select_alone(abi::partition partition, const op_list& o
     return can_claim(select, reason) ? std::optional(std::move(select)) : std::nullopt;
 }
 
-// False if types or layouts need oneDNN.
+// Returns false if oneDNN must run the Select because of its types or layouts.
 bool add_as_select(assembly& target, const graph::op& select, const tensor_list& inputs,
                    const tensor_list& outputs) {
     const auto is_strided = [](const logical_tensor& input) {
@@ -149,11 +149,11 @@ bool has_known_strides(const logical_tensor& tensor) {
     return tensor.layout == graph::layout_kind::strided && tensor.shape_known();
 }
 
-// oneDNN 3.7 to 3.13 read the strides of extents of 1 when they infer the layout of a MatMul's
-// input. If such a stride is unusual, the results are wrong. Usual strides in its place do not
-// help: oneDNN's caches treat both layouts as equal and return the code for the unusual one.
-// oneDNN 3.12 ignores gaps in an input that has fewer dimensions than the result. Row-major copies
-// give right results.
+// oneDNN 3.7 to 3.13 also use the strides of dimensions of extent 1 to infer the layout of a
+// MatMul's input. If such a stride differs from meant_strides, results are wrong. Passing
+// meant_strides does not help, because oneDNN's caches treat both layouts as equal and may return
+// the code for the other layout. oneDNN 3.12 ignores gaps in an input that has fewer dimensions
+// than the result. Row-major copies avoid both faults.
 bool must_be_row_major(const logical_tensor& input, int result_rank) {
     return has_known_strides(input) && (input.extents.rank() < result_rank ||
                                         input.strides_elems != graph::meant_strides(input));
@@ -166,12 +166,12 @@ logical_tensor take_input(assembly& target, onednn_segment& segment, const logic
     const place client = target.place_of(input.id);
     segment.inputs.push_back(client);
     if (!must_be_row_major(input, result_rank)) return input;
-    auto usual = row_major_like(input);
-    if (lie_alike(input, usual)) return usual;
-    segment.inputs.back() = target.add_inner(usual);
+    auto dense = row_major_like(input);
+    if (lie_alike(input, dense)) return dense;
+    segment.inputs.back() = target.add_inner(dense);
     segment.copies.push_back(
-        {client, segment.inputs.back(), make_copy_plan(to_desc(input), to_desc(usual))});
-    return usual;
+        {client, segment.inputs.back(), make_copy_plan(to_desc(input), to_desc(dense))});
+    return dense;
 }
 
 // oneDNN 3.12 writes outside a MatMul's output that has gaps and is not row-major.
@@ -246,7 +246,7 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// oneDNN chooses the layout of values between segments, except of `in_layout`.
+// oneDNN chooses the layout of each value between segments, unless `in_layout` describes the value.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);

@@ -38,7 +38,7 @@ private:
     place dst_;
 };
 
-// Rows or attention.
+// A row chain or attention.
 class block_segment final : public segment {
 public:
     struct outputs {
@@ -62,7 +62,6 @@ private:
     std::string ending_;
 };
 
-// Gradients of attention.
 class gradients_segment final : public segment {
 public:
     // Sources are in the order of gradients_chain::inputs().

@@ -44,8 +44,8 @@ std::atomic<unsigned> kinds_of_environment() {
     return kinds;
 }
 
-// Only oneDNN defines the keywords. If this result is true although oneDNN dumps no subgraphs,
-// oneDNN compiles once more and writes nothing.
+// Looks for the keyword anywhere, because only oneDNN knows the syntax. After a false match, oneDNN
+// compiles once more than needed and writes nothing.
 std::atomic<bool> dump_of_environment() {
     const auto text = first_of_environment("ONEDNN_GRAPH_DUMP", "DNNL_GRAPH_DUMP");
     constexpr std::string_view word = "subgraph";

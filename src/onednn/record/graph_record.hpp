@@ -58,10 +58,10 @@ struct room_allocator {
     small_room* room;
 };
 
-// An operator as the client described it, with oneDNN's numbers. The plugin records every operator
-// of every graph, so a record of usual size (three inputs, one output, a short name, an attribute)
-// is a single allocation. The plugin translates a record only if the graph has a marker or the
-// operator is a Select.
+// An operator as the client described it, with oneDNN's numbers for kinds and attributes. The
+// plugin records every operator of every graph, so a record of usual size (three inputs, one
+// output, a short name, an attribute) is a single allocation. The plugin translates a record only
+// if the graph has a marker or the operator is a Select.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;

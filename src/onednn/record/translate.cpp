@@ -55,8 +55,8 @@ int type_to_abi(const graph::logical_tensor& tensor) {
     return known == std::end(types) ? tensor.host_type : known->abi;
 }
 
-// Layouts and properties have the same numbers on both sides. A number that Maskwise does not know
-// becomes undef.
+// Layouts and properties have the same numbers in oneDNN and in Maskwise. A number that Maskwise
+// does not know becomes undef.
 static_assert(static_cast<int>(graph::layout_kind::opaque) == abi::layout_opaque);
 static_assert(static_cast<int>(graph::property_kind::host_scalar) == abi::property_host_scalar);
 template <class Kind>
@@ -80,7 +80,7 @@ std::optional<Number> number_of(const op_record& record, int name) {
     return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
 }
 
-// oneDNN accepts 32-bit zero points.
+// nullopt if the zero points are per channel, or outside the 32 bits that oneDNN accepts.
 std::optional<float> zero_point_of(const op_record& record) {
     if (record.find(abi::attr_zps) == nullptr) return 0.0F;
     const auto zero_point = number_of<std::int64_t>(record, abi::attr_zps);
