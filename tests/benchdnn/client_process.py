@@ -1,6 +1,6 @@
 """Helpers for the tests of maskwise-bench: start it, and read what its library supports.
 
-ctest runs a test script once per lane and group. A group is a unittest class:
+ctest runs a test script once per lane (a oneDNN installation) and group (a unittest class):
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
                    [--cases DIR] [GROUP...]
 """
@@ -104,8 +104,8 @@ def case(name: str) -> str:
 
 ADD = case("op/add.json")
 SELECT = case("op/select.json")
-# 3 x 5 f32 elements fill no whole page: a write before the elements changes the guarded buffer's
-# pattern and does not trap.
+# 3 x 5 f32 elements do not fill a page, so a write before the elements changes the guarded
+# buffer's pattern and does not trap.
 SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
 
 
@@ -116,7 +116,7 @@ def needs_plugin(test: unittest.TestCase) -> None:
 
 @contextlib.contextmanager
 def report_file(is_test: bool) -> Iterator[Path]:
-    """A file in scripts/test's report folder. Temporary without a folder or if not `is_test`."""
+    """Yields a report's path, temporary unless `is_test` and scripts/test set a report folder."""
     folder = unittest_report.folder()
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"
@@ -128,7 +128,7 @@ def report_file(is_test: bool) -> Iterator[Path]:
 def report(
     *arguments: str, plugin: bool = False, is_test: bool = True, env: dict[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The client's report of each case. Fails if the client writes no report."""
+    """Returns the client's report of each case. Fails if the client writes no report."""
     with report_file(is_test) as file:
         outcome = run(f"--report={file}", *arguments, plugin=plugin, env=env)
         assert file.is_file(), outcome.out[-4000:] + outcome.err

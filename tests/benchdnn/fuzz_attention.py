@@ -3,16 +3,16 @@
 usage: fuzz_attention.py --lane LANE --bench FILE --preload LIBS [--seed N] [--count N]
 
 Shapes, broadcasts of the mask, and the order of scale, cap, mask and addition are random;
-tests/fuzz/fuzz_graph_chains.cpp also draws layouts. A seed and a number always give the same graph.
+tests/fuzz/fuzz_graph_chains.cpp also draws layouts. The seed and a graph's number determine the
+graph.
 
 oneDNN alone runs the same graphs. Maskwise's errors may use 80 % of the tolerance, or as much as
-oneDNN's errors use. Maskwise must run 30 % of the graphs that oneDNN alone gets right. A wrong
-tensor of Maskwise's is excused if oneDNN alone gets this tensor wrong, too. A crash is never
-excused.
+oneDNN's errors use. Maskwise must run 30 % of the graphs that oneDNN alone gets right. A tensor
+that Maskwise gets wrong is excused if oneDNN alone gets it wrong, too. A crash is never excused.
 
-oneDNN alone may get 6 % of the graphs wrong, because version 3.13 rounds a bf16 sum after a MatMul
-once, not twice, and because f32 has few bits left next to a fill of -10000. The development version
-of 3.14 also crashes on some sums before a Select.
+oneDNN alone may get 6 % of the graphs wrong. Version 3.13 rounds a bf16 sum after a MatMul once,
+not twice. f32 sums with a fill of -10000 keep few fraction bits. The development version of 3.14
+also crashes on some sums before a Select.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Builder:
         return self.add(kind, pair, shape, a["dtype"], auto_broadcast="numpy")
 
     def operand(self, shape: list[int], dtype: str) -> Tensor:
-        """A tensor that broadcasts to the shape."""
+        """Returns a tensor that broadcasts to the shape."""
         kind = self.draw.choice(("scalar", "one", "row", "some", "whole"))
         if kind == "scalar":
             return self.tensor([], dtype)
@@ -124,7 +124,7 @@ def masked(build: Builder, scores: Tensor, causal: bool) -> Tensor:
 
 
 def next_step(build: Builder, scores: Tensor) -> Tensor:
-    """The scores after a random step: a scale, a cap or an addition."""
+    """Adds a random step: a scale, a cap or an addition. Returns the scores after the step."""
     kind = build.draw.choice(("scale", "scale", "cap", "add"))
     if kind == "add":
         return build.binary("Add", scores, build.operand(scores["shape"], scores["dtype"]))
@@ -212,10 +212,10 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
 
 
 def fault_of(plugin: Result, alone: Result) -> str:
-    """Describes the fault of Maskwise's result. Empty if there is none, or if oneDNN excuses it."""
+    """Describes the fault of Maskwise's result. Empty if there is none, or if it is excused."""
     wrong, wrong_alone = set(plugin["wrong_tensors"]), set(alone["wrong_tensors"])
     if plugin["state"] == "PASSED":
-        # Where oneDNN's rounding uses more of the tolerance, Maskwise may use as much.
+        # If oneDNN's rounding uses more of the tolerance, Maskwise may use as much.
         allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
         if plugin["allowance_used"] > allowed:
             return f"{plugin['allowance_used']:.2f} of the check's tolerance"

@@ -36,7 +36,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGPIPE, SIG_IGN); // a write to the pipe of a dead child must only fail
+    std::signal(SIGPIPE, SIG_IGN); // a write to a dead child's pipe then returns an error
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {

@@ -1,8 +1,8 @@
 """Prints the gain of Maskwise: each case of a batch with oneDNN alone and with the plugin.
 
-Two processes of one client run, with and without the plugin. The one with the plugin first checks a
+The client runs in two processes, with and without the plugin. The process with the plugin checks a
 case against the oracle. Then both processes measure the case in turns, so that the machine's clock
-and load affect both equally. If all cases pass, build/bench/run-BATCH.json holds the table.
+and load affect both equally. If all cases pass, the table is written to build/bench/run-BATCH.json.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ANSWER = "maskwise-bench-answer "
 TURNS = 5
 SAMPLES_A_TURN = 5
 TURN_MS = 40.0
-SLOW_MS = 150.0  # oneDNN's calls that are slower are measured twice in total, not in every turn
+SLOW_MS = 150.0  # slower calls of oneDNN are measured twice in total, not in every turn
 
 
 class Child(Worker):
-    """A client in --serve mode. If the client died, the next request starts a client."""
+    """A client in --serve mode. If the client has died, the next request starts another client."""
 
     def run(self, flags: list[str]) -> dict[str, Any]:
         try:
@@ -106,7 +106,7 @@ def lane_command(lane: str, bench: Path, preload: Path | None) -> list[str]:
 
 
 def list_tests(bench: Path, lane: str, batch: str) -> list[dict[str, Any]]:
-    """The batch's tests, one per combination of options, as the client reads them."""
+    """Returns the tests that the client lists for the batch, one per combination of options."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command(lane, bench, None)[:-1]

@@ -28,9 +28,10 @@ ALSO_IN_F32 = {
 
 @dataclass(frozen=True)
 class Floor:
-    """The least numbers of cases that pass, and that pass with a partition that Maskwise runs.
+    """Lower bounds for oneDNN 3.`since` and newer.
 
-    For oneDNN 3.`since` and newer. If the library runs bf16, the second number of a pair is added.
+    `passed` bounds the number of cases that pass. `claimed` bounds the number of those cases with a
+    partition that Maskwise runs. If the library runs bf16, both numbers of a pair are added.
     """
 
     since: int
@@ -122,7 +123,7 @@ class Batches(Expectations):
 
     def test_selects_with_onednn_alone(self) -> None:
         tests = report("--isolate", "--batch=select_ci")
-        # oneDNN 3.7 throws on a scalar or inner cond if both sources are broadcast.
+        # oneDNN 3.7 throws if both sources are broadcast and cond's last dimension is, too.
         if SETUP.minor == 7:
             tests = [test for test in tests if test["state"] != "ABORTED"]
         self.demand_right(tests)

@@ -2,9 +2,9 @@
 
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
-Tests the bound in gains.cpp for masks of the scores' shape from below and above. The bound applies
-only to rows, so the cases of the bound have a fill that varies along the row: Maskwise does not run
-such a partition as one attention.
+The first cases test both sides of the bound in gains.cpp for masks of the scores' shape. The bound
+applies only if Maskwise does not run the partition as one attention. A fill that varies along the
+row prevents that.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def faults_of(case: Case, output: str) -> list[str]:
     lines = re.findall(rf"maskwise,((?:claim|refuse),\d+,{form},.*)", output)
     if len(lines) != 1 or case.wanted not in lines[0]:
         return [f"{case.name}: expected one line with '{case.wanted}', got {lines}"]
-    # The client provides every scratchpad. A part that allocates its own scratchpad reports
-    # `library`.
+    # The client provides every scratchpad. oneDNN reports `library` for a partition that allocates
+    # its scratchpad itself.
     owners = re.findall(r"graph,exec,.*?,scratchpad:(\w+):(\d+)", output)
     allocated = [owner for owner, size in owners if owner != "user" and size != "0"]
     if not owners or allocated:

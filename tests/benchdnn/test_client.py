@@ -36,8 +36,8 @@ class CommandLine(unittest.TestCase):
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
 
     def test_a_batch_in_onednns_form(self) -> None:
-        """The batch names files relative to a folder above. It has a graph without attributes, a
-        layout without a shape, a tensor that the graph lacks, and an unreadable option.
+        """The batch names files relative to the parent of its folder. It has a graph without
+        attributes, a layout without a shape, an unknown tensor, and an unreadable option.
         """
         with tempfile.TemporaryDirectory() as folder:
             graph = json.loads((INPUTS / "op/add.json").read_text())
@@ -138,7 +138,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Dumps(unittest.TestCase):
-    """MASKWISE_DUMP writes ONEDNN_GRAPH_DUMP's graph, and which library runs each operator."""
+    """MASKWISE_DUMP writes the graphs of ONEDNN_GRAPH_DUMP, and names each operator's library."""
 
     CASES = (SELECT, *map(case, ("pattern/matmul_select.json", "pattern/causal_softmax.json")))
 
@@ -186,7 +186,7 @@ def operators(file: Path) -> list[dict[str, Any]]:
 
 
 def is_same_graph(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> bool:
-    """Ignores attributes that only oneDNN's dump has, and the backend and partition's id."""
+    """Ignores `backend`, `partition_id` and the attributes that only oneDNN's dump has."""
     if len(ours) != len(theirs):
         return False
     for op, other in zip(ours, theirs, strict=True):

@@ -2,8 +2,8 @@
 
 guard.py plans PROGRAM FILE ARGUMENT...    plans must be equal
 guard.py instructions PROGRAM FILE         instruction counts may differ by 3 %
-With --record as the first argument, writes FILE instead. Does not compare the lines of instruction
-sets that the CPU lacks, and does not record without them.
+With --record as the first argument, writes FILE instead. If the CPU lacks an instruction set,
+guard.py does not compare the lines of this set, and refuses to record.
 """
 
 from __future__ import annotations

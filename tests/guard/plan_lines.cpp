@@ -1,7 +1,7 @@
-// Prints the plan of every Select of the case set once, for 32-bit and 16-bit elements. guard.py
-// compares the lines with plans.txt. Both widths share a line if their plans differ only in the
-// kernel's width. The instruction set and the streaming threshold are fixed, so the lines depend on
-// nothing of the machine but its L1 cache.
+// Prints the plan of every Select of the table and the batches once, for 32-bit and 16-bit
+// elements. guard.py compares the lines with plans.txt. Both widths share a line if their plans
+// differ only in the kernel's width. The instruction set and the streaming threshold are fixed, so
+// the lines depend on nothing of the machine but its L1 cache.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"

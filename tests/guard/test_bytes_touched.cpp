@@ -60,8 +60,8 @@ protected:
         const std::int64_t width = cond_extents[1];
         for (std::int64_t r = 0; r < rows; ++r)
             std::memset(cond.data() + r * width, is_true(r), static_cast<std::size_t>(width));
-        watched_buffer src_0(bytes), src_1(bytes), own_dst(bytes);
-        watched_buffer& dst = in_place == 0 ? src_0 : in_place == 1 ? src_1 : own_dst;
+        watched_buffer src_0(bytes), src_1(bytes), separate_dst(bytes);
+        watched_buffer& dst = in_place == 0 ? src_0 : in_place == 1 ? src_1 : separate_dst;
         for (watched_buffer* source : {&src_0, &src_1})
             if (source != &dst) source->begin(watched_buffer::watch::reads_and_writes);
         dst.begin(watched_buffer::watch::writes);

@@ -36,7 +36,7 @@ inline float add(float a, float b) {
 }
 
 // Rounds once, to f32. f64 holds the product exactly. f64 also holds the sum exactly, unless one
-// operand is at least 2^29 times the other. The larger operand is then the result.
+// operand is so much larger that it is the result.
 inline float multiply_add(float a, float b, float sum) {
     const double product = double{without_denormals(a)} * double{without_denormals(b)};
     return rounded(product + double{without_denormals(sum)});

@@ -18,7 +18,7 @@ struct kernel_case {
     std::string name() const {
         return std::string(maskwise::to_string(target)) + '_' + to_string(kernel.key);
     }
-    // Without this, GoogleTest prints the bytes, including padding between members.
+    // Without PrintTo, GoogleTest prints the bytes, including padding between members.
     friend void PrintTo(const kernel_case& problem, std::ostream* to) { *to << problem.name(); }
 };
 

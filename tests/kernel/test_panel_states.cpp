@@ -75,7 +75,7 @@ TEST(panel_states, end_with_their_last_column) {
 void expect_accumulated_sums(const attention_kernels& kernels, std::int64_t first,
                              std::int64_t last, std::int64_t columns, bool has_factor) {
     const std::int64_t panel = kernels.panel();
-    const bool is_wide = !kernels.takes_any_type; // [columns][panel]
+    const bool is_wide = !kernels.takes_any_type; // values are [columns][panel]
     guarded_state into(panel, columns, 1), sums(panel, columns, NAN);
     const auto query_of = [&](std::int64_t i) { return is_wide ? i % panel : i / columns; };
     const auto is_accumulated = [&](std::int64_t i) {

@@ -97,7 +97,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// 1 to 70, because the longest vector has 64 bytes, then sizes around the block sizes.
+// The sizes 1 to 70, because the longest vector has 64 bytes, and sizes around the block sizes.
 std::vector<std::size_t> sizes() {
     std::vector<std::size_t> counts;
     for (std::size_t n = 1; n <= 70; ++n) counts.push_back(n);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, pick_kernels,
                          ::testing::ValuesIn(cases_of(&kernel_table::picks)),
                          [](const auto& parameter) { return parameter.param.name(); });
 
-// Prints the instruction sets, because a machine tests only those that it has.
+// Prints the instruction sets, because a machine tests only the sets that it has.
 TEST(kernel_table, exists_for_every_instruction_set_of_this_machine) {
     const auto supported = supported_isas(native_cpu());
     std::string run, missing;

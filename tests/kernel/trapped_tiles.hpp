@@ -4,10 +4,10 @@
 
 namespace maskwise::test {
 
-// While an object exists, this CPU runs AMX's bf16 tile instructions: the handler of illegal
-// instructions computes them as Intel's manual defines. Any other illegal instruction ends the
-// process, and so does any use that the manual forbids. Only for x86. Allows one object at a time,
-// on one thread.
+// While an object exists, this CPU runs AMX's bf16 tile instructions: a handler of SIGILL computes
+// them as Intel's manual defines. Any other illegal instruction ends the process. A use of tiles
+// that the manual forbids ends the process, too. Only for x86. Allows one object at a time, on one
+// thread.
 class trapped_tiles {
 public:
     trapped_tiles();

@@ -27,8 +27,8 @@ void round_to(data_type type, tensor& t) {
     t = in_f32(from_doubles(type, t.shape, to_doubles(t)));
 }
 
-// Quantization keeps the declared types. Floating-point tensors of every other operator become f32.
-// Layout `any` becomes dense.
+// Quantization operators keep the declared types. Floating-point tensors of every other operator
+// become f32. Layout `any` becomes dense.
 op op_alone(op o) {
     for (auto* ports : {&o.inputs, &o.outputs})
         for (logical_tensor& t : *ports) {
@@ -74,8 +74,8 @@ std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     return results;
 }
 
-// The driver computes SoftMax with statistics without a oneDNN primitive and sums each row in
-// order.
+// The driver computes SoftMax with statistics without a oneDNN primitive. It sums each row from the
+// first column to the last.
 std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
     const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 1), scores.shape.size());
     if (axis + 1 != scores.shape.size())

@@ -1,8 +1,8 @@
 #pragma once
 
-// oneDNN's driver compares a partition with this reference: the partition's operators, computed one
-// by one in f32. Operators that sum or approximate run in oneDNN, one at a time, except SoftMax
-// with statistics.
+// The reference that oneDNN's driver compares a partition with: the partition's operators, computed
+// one by one in f32. oneDNN computes the operators that sum or approximate, except SoftMax with
+// statistics.
 
 #include "oracle/oracle.hpp"
 

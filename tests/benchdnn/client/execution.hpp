@@ -15,7 +15,7 @@ namespace maskwise::bench {
 using test::guarded_buffer;
 using edge = guarded_buffer::edge;
 
-// Buffers and tensors of a compiled program, which may run any number of times.
+// Runs a compiled program any number of times, in its own buffers.
 class execution {
 public:
     // `inputs` holds dense values for every graph input. With `in_place`, an output overwrites the

@@ -12,8 +12,8 @@
 namespace maskwise::bench {
 namespace {
 
-// Functions newer than the oldest supported library are looked up, never linked. The library's
-// version is checked, too, because a preloaded library may export functions that oneDNN lacks.
+// Functions that the oldest supported oneDNN lacks are looked up, never linked. The version is
+// checked, too, because a preloaded library may export functions that the process's oneDNN lacks.
 template <typename Function>
 void find(Function& function, const char* name, int since_minor) {
     const bool is_new_enough = dnnl_version()->minor >= since_minor;

@@ -20,11 +20,11 @@ struct newer_functions {
 };
 const newer_functions& newer();
 
-// "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"
+// "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"; "absent" if no plugin is loaded
 std::string library_description();
 
-// An operator, attribute, property or combination of types of the graph that this oneDNN lacks.
-// Empty if there is none. Call library_lacks before add_op, which may crash on unknown operators.
+// Names an operator, attribute, property or combination of types of `g` that this oneDNN lacks.
+// Empty if it lacks none. Must run before dnnl_graph_add_op, which may crash on unknown operators.
 std::string library_lacks(const graph& g);
 
 // Whether the CPU lacks the instructions that oneDNN needs for the type, or ONEDNN_MAX_CPU_ISA

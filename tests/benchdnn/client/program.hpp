@@ -15,10 +15,10 @@ struct program_step {
     bool supported = false;
     bool owned_by_maskwise = false;
     std::vector<dnnl_graph_logical_tensor_t> inputs;
-    std::vector<dnnl_graph_logical_tensor_t> outputs; // after compile: with the library's layout
+    std::vector<dnnl_graph_logical_tensor_t> outputs; // after compile: in oneDNN's layout
 };
 
-// A graph in the library, with its partitions.
+// A oneDNN graph with its partitions.
 class program {
 public:
     // Builds, finalizes and partitions the graph. Throws test::failed_call.
@@ -42,7 +42,7 @@ private:
     graph graph_;
     test::owned_graph handle_;
     std::vector<program_step> steps_;
-    std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // outputs so far, by id
+    std::map<std::size_t, dnnl_graph_logical_tensor_t> produced_; // compiled outputs, by id
 };
 
 dnnl_graph_logical_tensor_t to_onednn(const logical_tensor& t);

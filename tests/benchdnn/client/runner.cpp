@@ -79,8 +79,8 @@ graph part_of(const graph& g, const program_step& step) {
     return part;
 }
 
-// Whether the case also runs with the inputs of oneDNN's driver. For fill `auto`, the case does not
-// if --mask is set, or if the graph only moves elements: random bits then test more.
+// Whether the case runs with the inputs of oneDNN's driver. With fill `auto`, it does not if --mask
+// is set, or if the graph only moves elements: for such graphs, random bits test more.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && !bits_only(g);
@@ -276,8 +276,8 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
     }
 }
 
-// A partition that only moves elements must move its actual inputs bit-exactly, even if these
-// differ from the oracle's.
+// A partition that only moves elements must move its actual inputs bit-exactly, even if the oracle
+// computed other inputs.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
         const graph part = part_of(known_, step);

@@ -27,8 +27,8 @@ double warm_up(const timed_calls& work);
 
 // Takes `samples` samples. If `samples` is 0, stops when the median is stable. Always stops after
 // `max_ms` of calls, but not before one sample. A sample is the time of one call in milliseconds.
-// If a call takes less than 10 microseconds and `cold_cache` is false, a sample is the mean over
-// calls of about 20 microseconds in all. Call warm_up first.
+// If a call takes less than 10 microseconds and `cold_cache` is false, a sample is the mean of
+// calls that together take about 20 microseconds. Call warm_up first.
 std::vector<double> take_samples(const timed_calls& work, int samples, double max_ms,
                                  bool cold_cache);
 

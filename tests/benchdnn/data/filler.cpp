@@ -44,8 +44,8 @@ const op* reached(const graph& g, std::size_t id, std::initializer_list<const ch
     return nullptr;
 }
 
-// The fill of masked elements. -inf if the fill reaches an Exp, or a SoftMax that -inf does not
-// make NaN.
+// The fill of masked elements. If the fill reaches an Exp or a SoftMax: -inf, or -10000 if -inf
+// could make a row NaN.
 recipe masked_value(const graph& g, const op& select) {
     const op* end = reached(g, select.outputs.at(0).id, {"SoftMax", "Exp"});
     if (!end) return {-8.0, 8.0};

@@ -11,7 +11,7 @@ using tensor_map = std::map<std::size_t, tensor>;
 
 struct fill_policy {
     bool any_bits = false;      // floats have any bit pattern; for graphs with bits_only(g)
-    bool any_true_byte = false; // a true cond is any byte but 0
+    bool any_true_byte = false; // true in a mask is any nonzero byte, not only 1
     std::string mask = "auto";
     std::uint64_t seed = 1;
 };

@@ -12,7 +12,7 @@ namespace maskwise::bench {
 //   padding  true for the first columns of each row; the length is drawn per outer index
 //   ones, zeros
 //   runs     runs of equal values, 1 to 1000 long
-// With `any_true_byte`, true is any nonzero byte, not only 1. Throws input_error for another kind.
+// With `any_true_byte`, true is any nonzero byte, not only 1. Throws input_error for other kinds.
 tensor make_mask(const std::string& kind, const dims& shape, bool any_true_byte,
                  std::uint64_t seed);
 

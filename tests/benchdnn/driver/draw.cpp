@@ -93,7 +93,7 @@ numbers draw_operand(const product& p, std::size_t slot, std::size_t count) {
         std::minstd_rand values = seeded(slot * count + first + 1, 1);
         std::minstd_rand positions = seeded(slot * count + first + 1, 10);
         std::size_t i = first;
-        if (first == 0) { // the first element is positive: a tensor is never all zeros
+        if (first == 0) { // the first element is positive, so a tensor is never all zeros
             while (result[0] <= 0) result[0] = value(values);
             ++i;
         }

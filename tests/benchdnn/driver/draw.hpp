@@ -1,7 +1,7 @@
 #pragma once
 
-// Draws random numbers by the generator, the seeds and the order of oneDNN's driver, so that a case
-// gets the driver's values.
+// Draws random numbers with the generator, the seeds and the order of oneDNN's driver, so that a
+// case gets the driver's values.
 
 #include "model/graph.hpp"
 
@@ -18,8 +18,8 @@ struct product {
     data_type result;
     std::int64_t depth;
 };
-// Draws operand `slot`: integers in a range that depends on the types. The first operand has so
-// many zeros that sums of `depth` products should be exact in the result's type.
+// Draws operand `slot`: integers in a range that depends on the types. The larger `depth` is, the
+// more elements of the first operand are 0, to keep sums of products exact in the result's type.
 numbers draw_operand(const product& p, std::size_t slot, std::size_t count);
 
 // Draws an input of a binary operator or a Select. `argument` is 1 or 2 for a source, 3 for cond.

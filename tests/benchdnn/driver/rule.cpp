@@ -12,7 +12,7 @@ namespace maskwise::bench::driver {
 namespace {
 
 constexpr double f32_epsilon = std::numeric_limits<float>::epsilon();
-constexpr double tiny = 1e-5; // of references up to this size, the absolute error is compared
+constexpr double tiny = 1e-5; // for references up to this size, the absolute error is compared
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 

@@ -39,7 +39,7 @@ struct extent {
     dnnl_graph_logical_tensor_t lt;
 };
 
-// Every tensor of the client.
+// Every tensor that the client has created.
 std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
     static std::map<const_dnnl_graph_tensor_t, extent> list;
     return list;
@@ -131,7 +131,7 @@ std::vector<double> divide_late(const test::grid& query, const test::grid& key,
 void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     if (!planted("late_division") && !planted("early_rounding")) return;
     const extent* result = find_id(outputs, 12);
-    if (!result || !find_id(inputs, 0)) return; // a call for the driver's reference: one operator
+    if (!result || !find_id(inputs, 0)) return; // one operator, for the driver's reference
     const extent& factor = *find_id(inputs, 2);
     const auto numbers =
         divide_late(read_grid(*find_id(inputs, 0)), read_grid(*find_id(inputs, 1)),

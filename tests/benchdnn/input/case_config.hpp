@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// The options of one test. A string holds the text of the option with the string's name.
+// The options of one test. Each string except `file` holds the text of the option with its name.
 struct case_config {
     std::string file;
     bool is_of_batch = false; // whether a batch file names the case

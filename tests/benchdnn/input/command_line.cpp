@@ -116,7 +116,7 @@ public:
     }
 
 private:
-    // Whether the flag restores a default, as a batch does at its end, or is an option of the run.
+    // Whether the flag restores a default, as a batch does at its end, or sets a run option.
     static bool leaves_defaults(const std::string& name, const std::string& value) {
         flag_state state;
         run_options ignored;

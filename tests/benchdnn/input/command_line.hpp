@@ -14,7 +14,7 @@ struct run_options {
     bool list = false; // list the tests, run none
     bool serve = false;
     bool isolate = false;
-    int rounds = 1;  // how often each case runs
+    int rounds = 1;  // how many times each case runs
     int threads = 0; // 0: all threads of the process
     int verbose = 0;
     std::string report;
@@ -28,8 +28,8 @@ struct command_line {
 
 // Options act on every later --case, as in oneDNN's driver. --batch reads more options and cases
 // from a file. `program` is this executable's path; files are also searched relative to it. Throws
-// input_error on an unknown flag, a bad value, a missing file, and an option after the last --case
-// that sets no default.
+// input_error on an unknown flag, a bad value, a missing file, and a case option after the last
+// --case, unless the option restores its default.
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program);
 

@@ -1,5 +1,5 @@
-// The installed harness is not linked with a libdnnl. This opens the machine's oneDNN 3 at start.
-// Its functions are bound at their first call.
+// The installed harness is not linked with a libdnnl. This file opens the machine's oneDNN 3 when
+// the program starts. oneDNN's functions are bound at their first call.
 
 #include <cstdio>
 #include <dlfcn.h>

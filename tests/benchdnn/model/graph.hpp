@@ -1,6 +1,6 @@
 #pragma once
 
-// A graph as a case file describes the graph, without oneDNN's objects.
+// A graph as described by a case file, without oneDNN's objects.
 
 #include "model/names.hpp"
 #include "support/oracle.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-// The words of a case file and their numbers in oneDNN's C interface, which never change. The
-// harness lists the numbers because its oneDNN headers may be older than an operator of a case.
+// The words of a case file and their numbers in oneDNN's C interface. The numbers never change. The
+// harness lists them because its oneDNN headers may be older than an operator of a case.
 
 #include <cstddef>
 #include <optional>
@@ -30,7 +30,7 @@ enum class data_type : int {
 struct data_type_info {
     std::string_view name;
     data_type value;
-    std::size_t size; // bytes per element; 0 if elements share a byte
+    std::size_t size; // bytes per element; 0 for undef and for types whose elements share a byte
 };
 
 enum class attr_type { f32, f32s, s64, s64s, boolean, string };
@@ -43,7 +43,7 @@ struct attr_info {
 
 struct op_kind_info {
     int value;
-    int since_minor; // first oneDNN 3.<minor> whose add_op accepts it; older versions may crash
+    int since_minor; // first oneDNN 3.<minor> that accepts the op; older versions may crash
 };
 
 // Null or nullopt if the name is unknown.
@@ -54,9 +54,8 @@ std::optional<op_kind_info> find_op_kind(std::string_view name);
 const data_type_info& info(data_type type);
 bool is_floating(data_type type);
 
-// The name of a dnnl_status_t in the C header, without prefix, and the status of a name. -1:
-// unknown name.
+// The name of a dnnl_status_t in the C header, without the prefix dnnl_.
 std::string status_name(int status);
-int find_status(std::string_view name);
+int find_status(std::string_view name); // the status with this name, or -1
 
 } // namespace maskwise::bench

@@ -1,11 +1,11 @@
 #pragma once
 
-// Computes a graph independently of any library. Select and other ops that only move elements move
+// Computes a graph independently of any library. Select and other ops that only move elements copy
 // bytes. All arithmetic is in double precision.
 //
-// An f32 result of arithmetic stays f64 until compare, because only the library rounds f32 values
-// in between. Results declared bf16, f16 or an integer are rounded, because the graph declares the
-// type. An f32 tensor whose bytes were only moved stays f32, so that compare demands equal bits.
+// Arithmetic results declared f32 stay f64 until compare, so that the oracle adds no rounding of
+// its own. Results declared bf16, f16 or an integer type are rounded to that type. An f32 tensor
+// whose bytes were only moved stays f32, so that compare demands equal bits.
 
 #include "data/tensor.hpp"
 #include "model/graph.hpp"

@@ -8,7 +8,7 @@ namespace {
 struct parameters {
     std::vector<double> scales;
     std::vector<double> zero_points; // empty: all zero
-    dims strides;                    // step of the parameter's index, per dim of the data
+    dims strides;                    // strides of the parameters, per dim of the data
     dims group;                      // elements that share a parameter, per dim
 
     double zero_point(std::size_t i) const { return zero_points.empty() ? 0.0 : zero_points[i]; }

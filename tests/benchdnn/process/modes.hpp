@@ -1,6 +1,6 @@
 #pragma once
 
-// What the program does after it has read its command line.
+// The functions that main calls after it has read the command line.
 
 #include "input/command_line.hpp"
 

@@ -16,7 +16,7 @@
 namespace maskwise::bench {
 namespace {
 
-char note[4096]; // a signal handler must not allocate
+char note[4096]; // a fixed size, because a signal handler must not allocate
 
 void print(const char* text) {
     [[maybe_unused]] const auto ignored = write(STDERR_FILENO, text, std::strlen(text));

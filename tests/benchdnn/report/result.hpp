@@ -26,7 +26,7 @@ const char* verdict_word(verdict v);
 bool counts_as_failure(verdict v);
 
 struct measurement {
-    double first_ms = 0; // time of the first call, which no other member includes
+    double first_ms = 0; // time of the first call; the other members exclude this call
     double min_ms = 0;
     double median_ms = 0;
     double mean_ms = 0;

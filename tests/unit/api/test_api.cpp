@@ -31,7 +31,7 @@ TEST(api, plans_are_values) {
     EXPECT_EQ(dst[0], 1);
     EXPECT_EQ(dst[1], -2);
     EXPECT_EQ(to_string(first), to_string(moved));
-    EXPECT_EQ(to_string(copy), to_string(moved)); // a move copies
+    EXPECT_EQ(to_string(copy), to_string(moved)); // a moved-from plan is unchanged
 }
 
 TEST(api, dst_is_laid_out_by_the_caller) {

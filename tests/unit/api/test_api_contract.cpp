@@ -63,7 +63,7 @@ TEST(contract, dims_are_values_of_any_rank) {
             EXPECT_EQ(copied, expected) << rank << " over " << other;
             moved = std::move(source);
             EXPECT_EQ(moved, expected) << rank << " over " << other;
-            source = expected; // NOLINT(bugprone-use-after-move): it may be assigned to
+            source = expected; // NOLINT(bugprone-use-after-move): moved-from dims are assignable
             EXPECT_EQ(source, expected);
             const dims& itself = copied;
             copied = itself;

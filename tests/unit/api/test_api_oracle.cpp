@@ -53,7 +53,7 @@ tensor_desc describe(data_type type, const view& operand) {
     return desc;
 }
 
-// Half of the strings are short enough to be stored in the object.
+// Even bytes give strings that are short enough to be stored in the std::string object.
 std::vector<std::string> strings_of(std::span<const std::byte> bytes) {
     std::vector<std::string> values;
     for (const std::byte byte : bytes) {
@@ -99,7 +99,7 @@ select_desc describe(const random_select& drawn) {
             .src_1 = describe(drawn.type, drawn.src_1)};
 }
 
-// The library infers dst, or the caller describes dst.
+// At random, the library infers dst or the caller describes dst.
 void check_values(generator& random, const random_select& drawn, const shape& expected) {
     select_desc desc = describe(drawn);
     view dst{nullptr, expected, {}};

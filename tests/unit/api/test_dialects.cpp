@@ -163,7 +163,7 @@ TEST(openvino_select_1, gives_the_result_of_its_specification) {
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
 }
 
-// These dialects broadcast in the same way.
+// These dialects broadcast the sources first, and then cond to the sources' common shape.
 constexpr dialect two_step_dialects[] = {dialect::onednn_select, dialect::openvino_select_1};
 
 TEST(two_step_select, broadcasts_in_two_steps) {

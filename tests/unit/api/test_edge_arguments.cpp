@@ -85,7 +85,7 @@ attention_desc repeated_attention(const attention_extents& extents) {
     return desc;
 }
 
-// Variants of `plain`: unchanged, with cond, with bias, in the order of operators, with sinks.
+// Variants of `plain`: unchanged, with cond, with bias, with order `operators`, with sinks.
 std::vector<attention_desc> variants_of(const attention_desc& plain,
                                         const attention_extents& extents) {
     std::vector<attention_desc> variants(5, plain);
@@ -129,7 +129,7 @@ TEST(edge_arguments, an_attention_without_results_returns_at_once) {
                 EXPECT_GT(empty.scratch_bytes(1), 0);
                 EXPECT_FALSE(to_string(empty).empty() || explain(empty).empty());
                 ++executed;
-            } catch (const shape_error& refused) { // too many products
+            } catch (const shape_error& refused) { // too many products, or too long a row
                 EXPECT_TRUE(has(refused.what(), {"{"}));
             }
         }
@@ -160,7 +160,7 @@ TEST(edge_arguments, an_attention_names_a_negative_extent_of_each_operand) {
         }
 }
 
-// execute names every null address. count_tiles names only null inputs. Neither writes anything.
+// execute names every null address. count_tiles names only null inputs. Neither writes an output.
 TEST(edge_arguments, an_attention_names_each_null_address) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 1, 4}};

@@ -7,8 +7,8 @@
 
 namespace maskwise {
 
-// The targets of attention's tests: every instruction set that this process may use, and emulated
-// tiles on the highest instruction set.
+// The kernel tables that attention is tested with: every instruction set that this process may use,
+// and emulated AMX tiles on the highest instruction set.
 inline std::vector<const kernel_table*> attention_targets() {
     std::vector<const kernel_table*> targets;
     for (const isa target : supported_isas(native_cpu()))

@@ -25,7 +25,7 @@ extent_list extents_of(const attention_case& problem, const attention_tensor& te
     return extents;
 }
 
-// The loss whose gradients are computed: dst weighted by its gradient. Ignores NaN.
+// The loss whose gradients are computed: the sum of dst times its gradient. Ignores NaN.
 double loss(const gradients_case& problem) {
     const std::vector<double> dst = expected(problem.attention).dst;
     double sum = 0;
@@ -84,7 +84,7 @@ double largest_norm(const attention_tensor& tensor) {
     return most;
 }
 
-// The relative rounding errors of products, weights and dst. Gradients are computed from dst, too.
+// The sum of the relative rounding errors of products, weights and dst, all inputs of gradients.
 double relative_error(const gradients_case& problem) {
     double error = 2 * largest(expected(problem.attention).statistics_error);
     const auto add = [&](data_type type) {

@@ -20,7 +20,7 @@ struct gradients_case {
     }
 };
 
-// An operand and its gradient. Checks sum the gradient to the operand's shape.
+// An operand and its gradient. Checks sum the gradient over the operand's broadcast dimensions.
 struct checked_operand {
     const char* name;
     attention_tensor attention_case::*operand;

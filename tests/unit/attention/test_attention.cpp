@@ -63,7 +63,7 @@ TEST_P(attention_test, computes_any_depth) {
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, 51 - depth}, 4), GetParam());
     for (const std::int64_t depth : {64, 80, 96, 128, 256, 300})
         check(test::plain_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}, 5), GetParam());
-    for (const std::int64_t depth : {512, 513, 700}) // few queries have a kernel for long sums
+    for (const std::int64_t depth : {512, 513, 700})
         check(test::plain_case({1, 2, depth}, {1, 70, depth}, {1, 70, 3}, 15), GetParam());
 }
 
@@ -180,7 +180,7 @@ TEST_P(attention_test, replaces_nan_by_zero) {
     attention_case problem = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
     std::vector<double> queries = problem.query.values, unmasked(70 * 90, 1);
     queries[16 * 20 + 5] = nan;
-    queries[16 * 30] = infinity; // scores of both signs
+    queries[16 * 30] = infinity; // infinite scores of both signs
     problem.query.fill(queries);
     std::fill_n(unmasked.begin() + 40 * 90, 90, 0);
     test::set_cond(problem, {70, 90}, unmasked);

@@ -35,8 +35,8 @@ protected:
     static void check(const attention_case& problem) {
         const test::output_memory before = test::copy_outputs(problem);
         const auto plan = make_tile_plan(problem.desc, *GetParam());
-        // A table with an extended instruction set must use pairs, unless few queries use the
-        // base's products.
+        // A table whose instruction set extends a base must use pairs, unless the case has so few
+        // queries that the base's products run.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
         run_attention(*plan, problem.operands(), nullptr);

@@ -1,4 +1,4 @@
-// One allocation of compile and execute fails, or one and all later allocations fail. The call must
+// One allocation of compile and execute fails, or this allocation and all later ones. The call must
 // throw std::bad_alloc, write nothing and leak nothing. The same call must work afterwards.
 
 #include "support/allocations.hpp"

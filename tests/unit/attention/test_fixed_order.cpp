@@ -1,6 +1,6 @@
 // With attention_order::fixed, a row has the same bits wherever its sequence is in a call. Each
-// variant places one sequence, or its last rows, into another batch. The batch is padded or packed,
-// or its keys are in pages. Rules, booleans or numbers mask the batch. The number of threads
+// variant places one sequence, or its last rows, into a batch. The batch is padded or packed, and
+// its keys may be in pages. Rules, a boolean array or a bias masks the batch. The number of threads
 // varies.
 
 #include "attention/run_attention.hpp"
@@ -27,8 +27,8 @@ using test::one_in;
 constexpr std::int64_t depth = 10, columns = 7, heads = 4, key_heads = 2;
 constexpr unsigned variants = 700;
 
-// Memory in the layout {tokens, heads, width}, which layers write. Attention reads the memory as
-// {heads, tokens, width}.
+// Memory in the layout {tokens, heads, width}, in which a model's layers write it. Attention reads
+// the memory as {heads, tokens, width}.
 struct token_rows {
     std::int64_t row_bytes() const { return width * static_cast<std::int64_t>(width_bytes(type)); }
     std::int64_t token_bytes() const { return head_count * row_bytes(); }
@@ -133,7 +133,7 @@ embedding padded(test::generator& random, sequence& text, const mask_rules& rule
     const std::int64_t padding = draw(random, 0, 70), keys = tokens + padding;
     const std::int64_t index = draw(random, 0, batch - 1);
     const std::int64_t first_key = index * keys + (is_left ? padding : 0);
-    const std::int64_t last_rows = is_left ? rows : rows + padding; // right padding has rows, too
+    const std::int64_t last_rows = is_left ? rows : rows + padding; // right padding adds rows
     embedding call{batch, index * last_rows, sequence(random, text.query.type, batch * keys),
                    token_rows{text.query.type, batch * last_rows, heads, depth}, rules};
     fill(random, call.query);
@@ -190,7 +190,7 @@ void move_pages(token_rows& rows, const std::vector<std::int32_t>& pages) {
                     before.bytes.data() + i * page_bytes, page_bytes);
 }
 
-// Turns keys and values into a cache in pages, whose size divides a sequence's number of keys.
+// Turns keys and values into a cache of pages. The page size divides a sequence's number of keys.
 void put_in_pages(test::generator& random, embedding& call) {
     const std::int64_t keys = call.tokens.key.tokens / call.batch;
     std::int64_t page_keys = draw(random, 1, std::min<std::int64_t>(keys, 100));

@@ -265,7 +265,7 @@ TEST_P(masked_values, of_keys_masked_by_cond_and_biases_masked_by_rules_do_not_m
             problem.key.fill(spoilt);
             expect_same(problem, run(problem, *plan_of(), 1), clean, 0, 0, rows);
             problem.key.fill(keys);
-            test::set_bias(problem, type, {1, rows, 70}, bias); // equal biases keep the weights
+            test::set_bias(problem, type, {1, rows, 70}, bias);
             const test::output_memory before = test::copy_outputs(problem);
             run(problem, *plan_of(), 1);
             for (double& number : bias) number = -1;

@@ -1,6 +1,6 @@
 // Tests keys and values in the pages of a cache. A result with pages must have the bits of the
-// result without pages; with turned keys, only roundings may differ. Unused pages are guard pages:
-// reading a guard page ends the test.
+// result without pages. If the keys of a page are transposed, roundings may differ. Unused pages
+// are protected, so a read of an unused page ends the test.
 
 #include "attention/attention_checks.hpp"
 #include "attention/cache_pages.hpp"
@@ -28,7 +28,7 @@ struct paged_shape {
     data_type type = data_type::f32;
     std::int64_t page_keys = 16, rows = 1, heads = 4, key_heads = 2, depth = 16, columns = 24;
     std::int64_t pages = 12; // of the cache
-    bool turned = false;     // the keys of a page are adjacent, not the elements of a key
+    bool transposed = false; // adjacent elements of a page belong to adjacent keys, not to one key
 
     std::int64_t width() const { return static_cast<std::int64_t>(width_bytes(type)); }
 };
@@ -44,12 +44,12 @@ std::vector<std::byte> random_elements(test::generator& random, data_type type,
 }
 
 // A cache of {pages, heads, keys of a page, columns}. A page has the layout {keys, heads, columns}
-// in memory; if turned, {heads, columns, keys}. Each page begins on a page of the system. run_paged
-// protects the pages that no sequence uses.
+// in memory; if transposed, {heads, columns, keys}. Each page begins on a page of the system.
+// run_paged protects the pages that no sequence uses.
 struct cache {
-    cache(test::generator& random, const paged_shape& shape, std::int64_t columns, bool turned)
+    cache(test::generator& random, const paged_shape& shape, std::int64_t columns, bool transposed)
         : page_elems(shape.page_keys * shape.key_heads * columns), shape_(shape), columns_(columns),
-          turned_(turned) {
+          transposed_(transposed) {
         const std::int64_t bytes = page_elems * shape.width();
         page_bytes = (bytes + os_page_bytes - 1) / os_page_bytes * os_page_bytes;
         memory = test::guarded_buffer(static_cast<std::size_t>(shape.pages * page_bytes),
@@ -61,7 +61,7 @@ struct cache {
 
     tensor_desc desc() const {
         const std::int64_t width = shape_.width(), row = shape_.key_heads * columns_;
-        if (turned_)
+        if (transposed_)
             return {
                 shape_.type,
                 {shape_.pages, shape_.key_heads, shape_.page_keys, columns_},
@@ -89,13 +89,13 @@ struct cache {
 private:
     paged_shape shape_;
     std::int64_t columns_;
-    bool turned_;
+    bool transposed_;
 };
 
 struct paged_case {
     paged_case(std::uint64_t seed, const paged_shape& of, std::vector<std::int64_t> keys)
-        : shape(of), random(seed), lengths(std::move(keys)), key(random, of, of.depth, of.turned),
-          value(random, of, of.columns, false) {
+        : shape(of), random(seed), lengths(std::move(keys)),
+          key(random, of, of.depth, of.transposed), value(random, of, of.columns, false) {
         const std::int64_t most = *std::ranges::max_element(lengths);
         sequences = std::ssize(lengths);
         sequence_pages = std::max<std::int64_t>(1, (most + of.page_keys - 1) / of.page_keys);
@@ -104,7 +104,7 @@ struct paged_case {
         query = random_elements(random, of.type, sequences * of.heads * of.rows * of.depth);
     }
 
-    // A page may occur several times. Page numbers past the length are invalid.
+    // A page may occur several times in the table. Entries past the length are invalid pages.
     void add_row_of_table(std::int64_t length) {
         for (std::int64_t page = 0; page < sequence_pages; ++page) {
             const bool counts = page * shape.page_keys < length;
@@ -124,8 +124,8 @@ struct paged_case {
         result.statistics = {data_type::f32, {sequences, shape.heads, shape.rows}};
         return result;
     }
-    // The keys or values without pages, in the layout {sequences, keys, heads, columns}. Numbers
-    // past a length are NaN.
+    // The keys or values without pages, in the layout {sequences, keys, heads, columns}. Elements
+    // past a sequence's length are NaN.
     std::vector<std::byte> joined(const cache& pages, std::int64_t columns) const {
         const std::int64_t keys = sequence_pages * shape.page_keys, width = shape.width();
         std::vector<std::byte> bytes(
@@ -283,13 +283,13 @@ TEST_P(pages, take_odd_shapes) {
                        {200, 63, 65}});
 }
 
-// The keys without pages are not turned, so products round differently.
-TEST_P(pages, take_turned_keys) {
+// The keys without pages are not transposed, so products round differently.
+TEST_P(pages, take_transposed_keys) {
     for (const data_type type : {data_type::f32, data_type::bf16})
         for (const std::int64_t page_keys : {5, 16, 64, 128})
             for (const std::int64_t rows : {1, 70}) {
                 const paged_case problem(
-                    7, {.type = type, .page_keys = page_keys, .rows = rows, .turned = true},
+                    7, {.type = type, .page_keys = page_keys, .rows = rows, .transposed = true},
                     {130, 33, 1});
                 const mask_rules rules{.lengths = problem.lengths};
                 const outputs paged = run_paged(problem, rules, *GetParam());

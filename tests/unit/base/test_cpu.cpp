@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-// Simulates a CPU with these leaves; other leaves are zero.
+// Simulates a CPU with the CPUID leaves in `leaves`; other leaves are zero.
 class fake_cpu final : public cpu_reader {
 public:
     std::map<std::pair<std::uint32_t, std::uint32_t>, registers> leaves;
@@ -182,7 +182,7 @@ TEST(choose_isa, chooses_bf16_products_on_arm_only_by_name) {
     const std::vector<isa> all_arm{isa::scalar, isa::neon, isa::neon_bf16};
     EXPECT_EQ(choose_isa(all_arm, "", ""), isa::neon);
     for (const isa wanted : all_arm)
-        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // a value for x86
+        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // an x86 word
     EXPECT_THROW(choose_isa({isa::scalar, isa::neon}, "neon_bf16", ""), argument_error);
 }
 
@@ -216,7 +216,7 @@ cpu_reader::registers cache_leaf(std::uint32_t type, std::uint32_t level, std::u
 TEST(read_caches, divides_shared_caches) {
     fake_cpu cpu;
     cpu.leaves[{4, 0}] = cache_leaf(1, 1, 32, 2);
-    cpu.leaves[{4, 1}] = cache_leaf(2, 1, 64, 2); // instructions
+    cpu.leaves[{4, 1}] = cache_leaf(2, 1, 64, 2); // an instruction cache
     cpu.leaves[{4, 2}] = cache_leaf(3, 2, 1024, 2);
     cpu.leaves[{4, 3}] = cache_leaf(3, 3, 32768, 16);
     const cache_facts facts = read_caches(cpu);

@@ -1,6 +1,6 @@
 // Leaks memory on purpose. Argument `caller`: on the calling thread. Argument `chunks`: in the
-// chunks of a parallel run, below oneTBB's frames. Exits with 0 unless LeakSanitizer reports the
-// leak.
+// chunks of a parallel run, which oneTBB's functions call. Exits with 0 unless LeakSanitizer
+// reports the leak.
 
 #include "exec/parallel.hpp"
 

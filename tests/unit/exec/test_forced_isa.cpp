@@ -1,6 +1,6 @@
-// ctest runs this test once for each tested cap. MASKWISE_TEST_EXPECT is an instruction set's name,
-// or "refused". If MASKWISE_TEST_EXPECT is not set, the test expects the default: the highest set
-// except neon_bf16.
+// ctest runs this test once for each tested cap (MASKWISE_MAX_ISA or ONEDNN_MAX_CPU_ISA).
+// MASKWISE_TEST_EXPECT is the expected instruction set, or "refused". Without this variable, the
+// test expects the default: the highest set except neon_bf16.
 
 #include "base/error.hpp"
 #include "exec/run_select.hpp"

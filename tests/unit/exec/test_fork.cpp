@@ -1,5 +1,5 @@
 // A forked child compiles and runs, even if another thread of the parent was compiling. The child
-// has threads if the parent never started oneTBB's threads. Each test is a separate process.
+// uses threads if the parent never started oneTBB's threads. Each test is a separate process.
 
 #include "exec/parallel.hpp"
 #include "exec/run_rows.hpp"

@@ -15,7 +15,7 @@ namespace {
 
 class row_types : public testing::TestWithParam<isa> {};
 
-// Runs rows without operands or steps, which only convert elements.
+// Runs rows without operands or steps. Such rows only convert elements.
 template <typename From, typename To>
 std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
                           isa target) {

@@ -125,7 +125,7 @@ struct wanted_row {
 // Applies one step to one element.
 struct stepped {
     const data& from;
-    std::size_t element, column; // in the scores, in the row
+    std::size_t element, column; // index in the scores, index in the row
     bool cond, is_unmasked;
     double value;
 
@@ -177,7 +177,7 @@ row_step causal(std::size_t side) {
 
 const std::vector<row_work>& chains() {
     using enum row_operator;
-    constexpr row_soft_max zero{true}, nan{false}; // for a row of -infinity
+    constexpr row_soft_max zero{true}, nan{false}; // named after the result of a row of -infinity
     static const std::vector<row_work> list = {
         {{select(select_kept, scalar_operand)}},
         {{select(select_masked, matrix_operand)}},
@@ -328,7 +328,7 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
     check({16, 64, 200, chains()[2], 0}, GetParam(), 99, -2.0F);
 }
 
-// An 8-bit result is within half a unit of the saturated value.
+// An 8-bit result is within half a unit of the exact value after saturation.
 TEST_P(run_rows_test, quantizes) {
     const example sample{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(sample, 5);
@@ -350,8 +350,8 @@ TEST_P(run_rows_test, quantizes) {
     }
 }
 
-// Long rows are cut into pieces, and the last piece may be shorter. In place, an element that is
-// computed twice is wrong.
+// Long rows are cut into pieces, and the last piece may be shorter. The rows are computed in place,
+// so an element that is computed twice is wrong.
 TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
@@ -389,7 +389,7 @@ TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
             }
 }
 
-// Tests several NaN patterns. One has all bits set, as uninitialized memory often has.
+// Tests several NaN patterns. One pattern has all bits set, as uninitialized memory often has.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
         for (const std::size_t index : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {

@@ -146,7 +146,7 @@ TEST(score_steps, divide_by_other_numbers_only) {
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
-// Uses the largest numbers of factors of a chain, of its query and of its key.
+// Uses the maximum number of factors for the chain, for its query and for its key.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
     std::vector<float> values(max_row_actions + max_numbers, 1);
@@ -162,7 +162,7 @@ TEST(attention_form, keeps_every_factor) {
     EXPECT_TRUE(numbers.steps.factors.at(values.size() - 1).divides);
 }
 
-// A cap of 0 makes the scale exceed f32. The separate steps still work.
+// With a cap of 0, the scale is not finite. The separate steps still work.
 TEST(attention_form, leaves_a_cap_of_zero_to_the_steps) {
     row_chain chain;
     chain.steps = {row_combine{row_operator::divide, 0}, row_change{row_operator::tanh},

@@ -102,7 +102,7 @@ TEST(elementwise_chain, needs_known_shapes) {
     EXPECT_EQ(graph.merged(), ids{});
 }
 
-TEST(elementwise_chain, needs_the_numbers_of_an_operator) {
+TEST(elementwise_chain, needs_the_constants_of_an_operator) {
     EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu).merged(), ids{});
     EXPECT_EQ(select_and_soft_max(op_kind::leaky_relu, std::array{0.5F, 0.0F}).merged(),
               (ids{{0, 1, 2}}));

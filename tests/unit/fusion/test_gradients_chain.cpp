@@ -64,7 +64,7 @@ change set_type(std::size_t op, data_type type) {
     return [=](partition& p) { p.at(op).outputs[0].type = type; };
 }
 
-// Removes an operator. Its consumers read its row input instead.
+// Removes an operator. The operator's consumers read the operator's row input instead.
 change leave_out(std::size_t id) {
     return [=](partition& p) {
         const op out = p.at(id);
@@ -170,7 +170,7 @@ TEST(gradients_chain, refuses_other_partitions) {
         set_kind(12, op_kind::other), // Dropout of the weights' gradient
         set_kind(14, op_kind::multiply),
         set_input(14, 1, tensor(71, {1})), // another constant
-        leave_out(14),                     // the scale is elsewhere
+        leave_out(14),                     // the scores have a scale, their gradient has none
         leave_out(2),
         swap_inputs(12, 0, 1),
         swap_inputs(5, 0, 1),

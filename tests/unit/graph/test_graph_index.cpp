@@ -20,7 +20,7 @@ TEST(graph_index, finds_producers_and_consumers) {
     EXPECT_EQ(index.maker(3), ops.data());
     EXPECT_EQ(index.maker(1), nullptr);
     EXPECT_EQ(index.users(2).size(), 2U);
-    EXPECT_EQ(index.users(3).size(), 2U); // slot by slot
+    EXPECT_EQ(index.users(3).size(), 2U); // one entry per input slot
     EXPECT_TRUE(index.users(4).empty());
 }
 
@@ -28,7 +28,7 @@ TEST(graph_index, finds_the_only_consumer_of_a_value) {
     const graph_index index(ops);
     EXPECT_EQ(index.only_user(1), ops.data());
     EXPECT_EQ(index.only_user(2), nullptr);
-    EXPECT_EQ(index.only_user(3), nullptr); // twice
+    EXPECT_EQ(index.only_user(3), nullptr); // one operator uses the value twice
     EXPECT_EQ(index.only_user(4), nullptr);
 }
 

@@ -1,5 +1,5 @@
-// The limit's variants must move all bytes that they count. If a variant moved less, the limit
-// would be too fast.
+// The limit of the benchmarks is the fastest way to move given amounts of bytes. Its variants must
+// move all bytes that they count, or the limit would be too fast.
 
 #include "limit/limit_kernel.hpp"
 #include "support/case_generator.hpp"

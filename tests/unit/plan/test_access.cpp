@@ -165,8 +165,8 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
 }
 
 // src_1 is 300 column-major matrices of 16 x 16. The hardware's prefetchers suffice if no other
-// operand is gathered, scattered or transposed. A source that only repeats a pattern is none of
-// these. A plan of one tile prefetches nothing.
+// operand is gathered, scattered or transposed. A source that only repeats a pattern is not
+// gathered. A plan of one tile prefetches nothing.
 TEST(access, prefetches_transposed_operands_packed_with_another) {
     const dims shape{300, 16, 16};
     const tensor_desc column_major = strided(shape, {1024, 4, 64});

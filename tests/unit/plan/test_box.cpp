@@ -21,8 +21,8 @@ tile_extents extents(std::int64_t inner, std::int64_t outer) {
     return extents_of({inner, outer});
 }
 
-// Operands have 4 MB. The box is the largest, 32 KB. It has pieces of 256 bytes of src_1, and of
-// 512 bytes of dst, because partial stores of a line cost twice.
+// Operands have 4 MB. The box has the largest size, 32 KB. Its pieces of dst have 512 bytes and its
+// pieces of src_1 have 256 bytes, because a partial store of a line costs twice.
 TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
@@ -137,7 +137,7 @@ offsets lines_of(std::int32_t bytes) {
 
 TEST(lines_of_tile, are_all_lines_of_separate_pieces) {
     EXPECT_EQ(prefetched(64, 4, 16, 4096), lines_of_pieces(16, 4096, 256));
-    EXPECT_EQ(prefetched(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // in either direction
+    EXPECT_EQ(prefetched(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // the loops swapped
 }
 
 // A step that exceeds the inner loops by at most one line skips no line.
@@ -151,15 +151,15 @@ TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
     EXPECT_EQ(prefetched(32, 512, 128, 4), lines_of(256 * 64)); // the same, back and forth
     EXPECT_EQ(prefetched(3, 64, 16, 4), offsets());             // back and forth over three lines
     EXPECT_EQ(prefetched(4, 64, 16, 4), lines_of(256));         // over four lines
-    EXPECT_EQ(prefetched(4, 64, 16, 192), offsets());           // backwards from the previous end
+    EXPECT_EQ(prefetched(4, 64, 16, 192), offsets());           // starts at the previous end
     EXPECT_EQ(prefetched(64, -4, 16, 4096), offsets());         // backwards
-    EXPECT_EQ(prefetched(64, 4, 1, 4096), offsets());           // one piece of many
+    EXPECT_EQ(prefetched(64, 4, 1, 4096), offsets());           // a single piece
 }
 
 TEST(lines_of_tile, are_few) {
     EXPECT_EQ(prefetched(64, 512, 128, 4), lines_of(512 * 64));
     EXPECT_EQ(prefetched(65, 512, 128, 4), offsets()); // L1 also holds the current tile
-    EXPECT_EQ(prefetched(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // eight elements a line
+    EXPECT_EQ(prefetched(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // 8 elements per line
     EXPECT_EQ(prefetched(16, 4096, 7, 4), offsets());
 }
 

@@ -72,7 +72,7 @@ TEST(loop_order, keeps_packed_operands) {
     EXPECT_EQ(order({false, false, true, false}), (loops{0, 2, 1}));
 }
 
-// src_1 is column-major. The tile has whole rows of dst, so src_1 continues in the next row.
+// src_1 is column-major. Tiles have whole rows of dst, so the next tile continues src_1's columns.
 loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_tile) {
     return order_of(nest_of({{columns, {0, 0, 4 * rows, 4}}, {rows, {0, 0, 4, 4 * columns}}}),
                     {columns, rows_of_tile});
@@ -80,7 +80,7 @@ loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_t
 
 TEST(loop_order, continues_in_the_lines_in_which_the_tile_ends) {
     EXPECT_EQ(transposed(200, 1000, 127), (loops{0, 1}));
-    EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // 512 bytes share few lines
+    EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // pieces of 512 bytes share few lines
     EXPECT_EQ(transposed(128, 257, 10), (loops{0, 1}));
     EXPECT_EQ(transposed(128, 256, 10), (loops{1, 0})); // 128 KB stay in L2
 }

@@ -237,8 +237,8 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
 }
 
-// If a row has one cond, its unselected source counts only in short rows, which share lines with
-// their neighbours.
+// If a row has one cond, only one of the row's sources is read. Short rows count both sources,
+// because they share cache lines with adjacent rows.
 TEST(plan, counts_one_source_if_a_row_has_one_cond) {
     const auto moved = [](std::int64_t columns) {
         const dims shape{64, columns};

@@ -1,5 +1,5 @@
-// Tests the number of items that a block of the transpose kernel reads at once, which depends on
-// L1's sets and ways.
+// Tests the number of items that a block of the transpose kernel reads at once. The number depends
+// on L1's sets and ways.
 
 #include "plan/transposition.hpp"
 

@@ -1,4 +1,4 @@
-// Tests parse_auto_broadcast directly: the public C++ API takes an enumeration and never calls it.
+// Tests parse_auto_broadcast directly, because the public C++ API takes an enumeration, not a word.
 
 #include "schema/select_schema.hpp"
 
