@@ -44,7 +44,7 @@ SELECT_ENGINE = (
         for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
     ),
 )
-COMMENT = "^ *//"  # a pattern of git
+COMMENT = "^ *(//|# )"  # a pattern of git
 COMMIT = re.compile("^commit$", re.MULTILINE)
 # A cell that contains only a figure, so that a script must write its table.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")

@@ -24,27 +24,32 @@ HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]
 
 
+def run_of(model: Model, module: Any, name: str, inputs: dict[str, Any]) -> Run:
+    """A forward pass with the attention `name`, in the model's form."""
+    module.set_attn_implementation(name)
+    if model.form == "exported":
+        program = torch.export.export(module, (), inputs, strict=False).module()
+        return lambda: program(**inputs)
+    call = torch.compile(module) if model.form == "compiled" else module
+
+    def run() -> Any:
+        module.set_attn_implementation(name)
+        return call(**inputs)
+
+    return run
+
+
 def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
     """The forward passes by name. "sdpa" is the reference."""
     dtype = next(module.parameters()).dtype
-    plain_inputs = model.inputs(length, dtype)
-
+    inputs = model.inputs(length, dtype)
     torch._dynamo.reset()
-    call = torch.compile(module) if model.compiles else module
-
-    def form(name: str, inputs: Any = plain_inputs) -> Run:
-        def run() -> Any:
-            module.set_attn_implementation(name)
-            return call(**inputs)
-
-        return run
-
     forms = {
-        "sdpa": form("sdpa"),
-        "maskwise": form(model.attention, inputs=model.own_inputs(length, dtype)),
+        "sdpa": run_of(model, module, "sdpa", inputs),
+        "maskwise": run_of(model, module, model.attention, model.own_inputs(length, dtype)),
     }
-    if model.batch * length <= LONGEST_EAGER and not model.compiles:
-        forms["eager"] = form("eager")
+    if model.batch * length <= LONGEST_EAGER and model.form == "eager":
+        forms["eager"] = run_of(model, module, "eager", inputs)
     return forms
 
 

@@ -20,7 +20,7 @@ class Model:
     kind: Any = AutoModel
     padding: str = ""  # "right" masks up to half of a sequence, "random" a random end of each
     attention: str = "maskwise"  # or "maskwise_flash"
-    compiles: bool = False  # measures SDPA and Maskwise under torch.compile; takes minutes
+    form: str = "eager"  # or "compiled" by torch.compile, "exported" by torch.export
 
     def mask(self, length: int) -> torch.Tensor:
         mask = torch.ones(self.batch, length, dtype=torch.long)
@@ -102,6 +102,7 @@ GEMMA: Given = {
     "sliding_window": 512,
     "vocab_size": 1000,
 }
+NO_CACHE = GEMMA | {"use_cache": False}  # torch.export has no type for the cache
 QWEN: Given = {
     "hidden_size": 1024,
     "intermediate_size": 3072,
@@ -132,11 +133,19 @@ MODELS = (
     Model(
         "ModernBERT-base, compiled",
         "modernbert",
-        (64, 1024, 4096, 8192),
+        (16, 64, 1024, 4096, 8192),
         config=MODERN,
-        compiles=True,
+        form="compiled",
     ),
-    Model("Gemma 3 270M, compiled", "gemma3_text", (2048,), config=GEMMA, compiles=True),
+    Model(
+        "ModernBERT-base, exported",
+        "modernbert",
+        (16, 1024, 4096, 8192),
+        config=MODERN,
+        form="exported",
+    ),
+    Model("Gemma 3 270M, compiled", "gemma3_text", (2048,), config=GEMMA, form="compiled"),
+    Model("Gemma 3 270M, exported", "gemma3_text", (2048,), config=NO_CACHE, form="exported"),
     Model("EmbeddingGemma, 6 layers", "gemma3_text", (256, 2048), config=EMBEDDING_GEMMA),
     Model("Gemma 3 270M, 6 layers", "gemma3_text", (16, 512, 2048, 4096), config=GEMMA),
     Model("Qwen 3 0.6B, 4 layers, padded", "qwen3", (128, 1024), 2, QWEN, padding="right"),
