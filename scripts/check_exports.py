@@ -11,8 +11,8 @@ Each library exports exactly these symbols:
 Every library may depend on glibc except libm, on libstdc++, libgcc_s and the library of the
 kernels. libmaskwise.so and the extension may also depend on libtbb. The only search path is the
 library's own folder.
-Every undefined symbol is in a dependency, or for the extension in OpenVINO. No version of a symbol
-of glibc or libstdc++ is newer than NEWEST.
+Every undefined symbol is in a dependency; the extension may also use symbols of OpenVINO. No
+version of a symbol of glibc or libstdc++ is newer than NEWEST.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def listed_functions(folder: Path) -> set[str]:
 
 
 def named_in_full(folder: Path) -> set[str]:
-    """The names without a wildcard in the version script."""
+    """The names without a wildcard that the version script exports."""
     text = re.sub(r"#.*", "", (folder / "exports.map").read_text())
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 
@@ -101,7 +101,7 @@ def undefined_faults(library: Path) -> list[str]:
     missing = re.findall(
         r"(?:undefined symbol: (\S+)|(\S+) => not found)", tool("ldd", "-r", str(library))
     )
-    return [f"finds nowhere {name or file}" for name, file in missing]
+    return [f"cannot resolve {name or file}" for name, file in missing]
 
 
 def differences(listed: set[str], exported: set[str]) -> list[str]:
@@ -127,15 +127,15 @@ def check_api(library: Path, *headers: Path) -> list[str]:
 
 
 def check_extension(library: Path, openvino: Path) -> list[str]:
-    """Checks the extension. It must not contain code of ov::Any, whose layout differs between
-    releases of OpenVINO."""
+    """Checks the extension. The extension must not contain code of ov::Any, whose layout differs
+    between releases of OpenVINO."""
     every = symbols(library, "--demangle")
     exported = {ACCELERATE if symbol.startswith(ACCELERATE) else symbol for symbol in every}
     faults = differences({ACCELERATE, "create_extensions"}, exported)
-    of_openvino = {f"finds nowhere {name}" for name in symbols(openvino)}
+    of_openvino = {f"cannot resolve {name}" for name in symbols(openvino)}
     faults += [fault for fault in undefined_faults(library) if fault not in of_openvino]
     if "ov::Any::Impl<" in tool("nm", "--demangle", str(library)):
-        faults.append("has an ov::Any compiled in")
+        faults.append("contains code of ov::Any")
     return faults + dynamic_faults(library, NEEDED_BY_ENGINE)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks every #include against scripts/layers.txt, and that no files of src/ include each other in
-a circle."""
+a cycle."""
 
 import re
 import sys
@@ -73,8 +73,8 @@ def check_file(root: Path, path: Path, folder: str, table: Table, src: set[str])
     return faults
 
 
-def circles_of_files(src: Path) -> list[str]:
-    """A line if units include each other in a circle. A unit is a header with its source."""
+def include_cycles(src: Path) -> list[str]:
+    """A line if units include each other in a cycle. A unit is a header with its source."""
     units: dict[str, set[str]] = {}
     for path in sources(src):
         unit = str(path.relative_to(src).with_suffix(""))
@@ -83,8 +83,8 @@ def circles_of_files(src: Path) -> list[str]:
         units.setdefault(unit, set()).update(includes - {unit})
     try:
         TopologicalSorter(units).prepare()
-    except CycleError as circle:
-        return ["src: units include each other in a circle: " + " -> ".join(circle.args[1])]
+    except CycleError as cycle:
+        return ["src: units include each other in a cycle: " + " -> ".join(cycle.args[1])]
     return []
 
 
@@ -99,7 +99,7 @@ def check(root: Path, table: Table) -> list[str]:
     for name in table.allowed.keys() - src:
         for path in sources(root / name):
             faults += check_file(root, path, name, table, src)
-    return faults + circles_of_files(root / "src")
+    return faults + include_cycles(root / "src")
 
 
 def main() -> int:

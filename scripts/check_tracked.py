@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that tracked files are texts (except inputs of fuzzers), and name no path of a machine and
-no host of a registry.
+"""Checks that tracked files are text (except inputs of fuzzers). They must not name a path of one
+machine or the host of a package registry.
 """
 
 import re

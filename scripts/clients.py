@@ -7,7 +7,7 @@ A client passes if all of these hold:
 - The plugin's load line names the client's oneDNN.
 - Every dnnl_graph function that the client calls is the plugin's.
 
-Clients are installed below .deps/. A client that cannot be installed ("not to be had") is not a
+Clients are installed below .deps/. A client that cannot be installed ("not available") is not a
 failure.
 """
 
@@ -27,7 +27,7 @@ PROGRAMS = deps.ROOT / "tests/clients"
 TIME_LIMIT_S = 900
 # Without the second setting, the extension passes only int8 partitions to oneDNN Graph.
 TENSORFLOW = {"ITEX_ONEDNN_GRAPH": "1", "_ITEX_ONEDNN_GRAPH_ALL_TYPE": "1"}
-# The pins, the program and the settings of each client.
+# By client: its file of pins, its program in tests/clients, and its environment variables.
 CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
     "torch": ("torch", "use_torch.py", {}),
     "torch-unstable": ("torch-unstable", "use_torch.py", {}),
@@ -78,7 +78,7 @@ def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
 
 def bindings_in(notes: Path) -> set[tuple[str, str]]:
     pattern = re.compile(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol .dnnl_graph_")
-    with notes.open(errors="replace") as lines:  # may have 200 MB
+    with notes.open(errors="replace") as lines:  # not read at once: the file may have 200 MB
         return {(match[1], match[2]) for line in lines if (match := pattern.search(line))}
 
 
@@ -149,7 +149,7 @@ def is_there(name: str) -> bool:
     try:
         deps.install(f"client {name}", deps.DEPS / f"client-{pins.path.stem}", pins, build)
     except deps.Failure as failure:
-        print(f"{name}: not to be had: {failure}", flush=True)
+        print(f"{name}: not available: {failure}", flush=True)
         return False
     return True
 

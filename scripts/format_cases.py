@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Formats the cases of benchdnn_inputs/, with one line per operator and per tensor. --check writes
-nothing and fails if a case has another format."""
+nothing and fails if a case is formatted differently."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """Writes and reads ONNX models as text: the whole graph, one line per node.
 
-A tensor of many elements is written as one value if all are equal, or as a standard deviation if
-they are finite floats. Other tensors are written in full, because shapes are computed from them.
+A tensor of many equal elements is written as one value, and a tensor of many finite floats as a
+standard deviation. Other tensors are written in full, because models compute shapes from them.
 `read` creates the same model on every machine, with weights from fixed seeds.
 """
 

@@ -4,8 +4,8 @@
 Plants small faults in the sources of the engine, the plugin, the integrations and the Python
 package, and counts how many the tests notice. Examples are reversed comparisons, loops with one
 step too many, swapped sources and missing bounds. Each processor tests one fault at a time in a
-copy of the tree. It builds the tests of the changed folder and runs these tests, fastest first,
-until one fails. Fails if the tests notice fewer than 90 % of the faults.
+copy of the tree. For each fault, the tests of the changed folder are built and run, fastest first,
+until one fails. The script fails if the tests notice fewer than 90 % of the faults.
 
 These faults do not count:
 - a fault that does not compile, or that produces identical objects
@@ -92,7 +92,7 @@ def files_of(host: str) -> str:
     return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
 
 
-# For each folder: its tests, and further tests that run if these notice nothing.
+# For each folder: its tests, and further tests that run if the earlier tests notice nothing.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
     "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
@@ -153,11 +153,11 @@ FAULTS: Faults = (
 # same result, so the comparison is reversed.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# Rounds down instead of up. Without only the `- 1`, the quotient would sometimes be 1 larger, which
-# does no harm in sizes of buffers.
+# A quotient that rounds up; the fault makes it round down. If only the `- 1` were removed, the
+# quotient would sometimes be larger by 1, which is harmless in sizes of buffers.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
-# A loop in steps of several elements. The next loop handles its remaining elements.
+# A loop in steps of several elements gets no fault, because the next loop handles the remainder.
 STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
 
@@ -348,7 +348,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """Measures each test without a fault. Tests that fail are not used for verdicts."""
+        """Measures each test without a fault. A test that fails is not used for verdicts."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):

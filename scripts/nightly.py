@@ -28,7 +28,7 @@ SHARE = 0.75  # {seconds} is this share of a stage's minutes; the rest is for bu
 
 @dataclass(frozen=True)
 class Stage:
-    """{seconds} in `command` is replaced by the seconds of each of its parts."""
+    """{seconds} in `command` is replaced by the seconds for each part of the command."""
 
     name: str
     command: str
@@ -62,7 +62,7 @@ STAGES = (
     Stage("aarch64", "scripts/test_aarch64", 60, r"^scripts/test_aarch64: (.*)"),
     Stage("plain", "scripts/plain", 90, r"^scripts/plain: (.*)"),
     Stage("models", "scripts/every_model", 90, r"^every_model: (.*)"),
-    Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not to be had).*)"),
+    Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not available).*)"),
 )
 
 
@@ -74,7 +74,7 @@ class Result:
 
 
 def run(command: list[str], log: Path, seconds: float) -> str:
-    """Runs the command, kills the processes that remain of it, and returns the verdict."""
+    """Runs the command, kills its remaining processes, and returns the verdict."""
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

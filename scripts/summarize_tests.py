@@ -150,7 +150,7 @@ def verdict_of(test: ElementTree.Element) -> Case:
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
     """The cases of the program's report. Without a report, the program is the only case. A failed
-    program without a failed case, and a report without cases, count as one failed case more."""
+    program without a failed case gets one more failed case, and so does a report without cases."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]

@@ -29,7 +29,7 @@ class Machine:
 
     @property
     def build(self) -> Path:
-        return ROOT / f"build/wheels-{self.name}"  # relative paths as in build/release, for ccache
+        return ROOT / f"build/wheels-{self.name}"  # as deep as build/release, for ccache's paths
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def cached(machine: Machine, name: str) -> str:
 
 
 def openvino_headers() -> Path:
-    """The headers of the oldest supported release. A library that is compiled with them works with
-    newer releases, too."""
+    """The headers of the oldest supported release. A library that is compiled with these headers
+    also works with newer releases."""
     pins = (ROOT / "scripts/openvino.txt").read_text()
     (version,) = re.findall(r"^openvino==(\S+)$", pins, re.MULTILINE)
     (wheel,) = (DEPS / "openvino").glob(f"openvino-{version}-*.whl")

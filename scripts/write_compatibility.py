@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ROOT / "src/onednn/library/functions.inc"
 DOCUMENT = ROOT / "docs/compatibility.md"
-SINCE_EVER = 300
+SINCE_EVER = 300  # version 3.0; every supported oneDNN is newer
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 
 Writes the tables of figures in README.md and docs/ from the results in docs/figures, between the
 markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.json has the newest
-results of a CPU class (scripts/take_figures.py writes it). scripts/draw_picture.py draws the
-pictures from this file.
+results of a CPU class. scripts/take_figures.py writes this file. scripts/draw_picture.py draws the
+pictures from it.
 
 A document may show only some rows and columns (PARTS). Its caption then links to the file.
 
@@ -46,7 +46,7 @@ SELECT_ENGINE = (
 )
 COMMENT = "^ *(//|# )"  # a pattern of git
 COMMIT = re.compile("^commit$", re.MULTILINE)
-# A cell that contains only a figure, so that a script must write its table.
+# A cell that is only a number, maybe with a unit. Only a script may write a table with such a cell.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
 
 
@@ -57,7 +57,7 @@ class Table:
     command: str  # measures the table
     suite: str = ""  # the suite that writes the results; empty if it has the table's name
     sources: tuple[str, ...] = ENGINE  # the measured sources
-    drawn: bool = False  # whether it is a picture of the newest results, not a table
+    drawn: bool = False  # whether a picture shows the newest results instead of a table
 
 
 ATTENTION, MASKS = "scripts/bench attention", "scripts/bench masks"
@@ -243,7 +243,7 @@ def text_of(table: Table, document: str, root: Path) -> str:
 
 
 def written(document: str, root: Path) -> tuple[str, list[str]]:
-    """The document with current tables, and the reasons why some tables are unchanged."""
+    """The document with current tables, and why some tables could not be written."""
     text, faults = (root / document).read_text(), []
     for table in TABLES:
         if document in table.documents:

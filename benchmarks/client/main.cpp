@@ -1,11 +1,11 @@
-// bench_client: runs Select through oneDNN Graph, as a program would, and answers requests
-// (common/serve.hpp). The program does not depend on Maskwise, and runs with or without the plugin
+// bench_client: runs Select through oneDNN Graph, as an application does, and answers requests
+// (common/serve.hpp). bench_client is not linked with Maskwise. It runs with or without the plugin
 // preloaded.
 //   {"do": "hello"}                       version, threads, whether the plugin is loaded
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}   seconds per call
-//   {"do": "compile", "case", "count"}    seconds of first and of repeated compiles
-//   {"do": "peak_resident"}               bytes
+//   {"do": "compile", "case", "count"}    seconds per first compile and per repeated compile
+//   {"do": "peak_resident"}               largest resident memory so far, in bytes
 
 #include "common/measured_call.hpp"
 #include "common/serve.hpp"
@@ -49,11 +49,11 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
     return tensor;
 }
 
-// Compiles and executes by the C ABI, because the C++ classes would allocate in every call.
+// Compiles and executes by oneDNN's C functions, because its C++ classes allocate in every call.
 class select_call : public timed_call {
 public:
-    // Builds the graph. Throws dnnl::error if oneDNN refuses the graph or does not support its one
-    // partition, std::invalid_argument if oneDNN Graph's Select does not have the type.
+    // Builds the graph. Throws dnnl::error if oneDNN refuses the graph or does not return exactly
+    // one supported partition, and std::invalid_argument if oneDNN Graph's Select lacks the type.
     select_call(const dnnl::engine& engine, const dnnl::stream& stream, const bench_case& c)
         : engine_(engine), stream_(stream) {
         const auto type = type_of(c.dtype);
@@ -160,9 +160,9 @@ private:
         }
     }
 
-    // The first compile of each call has a shape that is new to this process. All graphs are built
-    // before the first timed compile. Else the timed compiles would also merge the small free
-    // blocks that building a graph leaves on the heap.
+    // Each graph has a shape that is new to this process, so its first compile is not cached. All
+    // graphs are built before the first timed compile. Else the timed compiles would also merge
+    // the small free blocks that building a graph leaves on the heap.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A case that scripts/bench sends to its processes, with the folder of its data.
+// A case that scripts/bench sends to its processes: a Select, and the folder with its data.
 
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,7 @@ struct bench_case {
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-// Elements in memory from the first to the last, gaps included; 0 if the operand is empty.
+// Number of elements in memory from the first to the last, gaps included; 0 if there are none.
 std::int64_t span_elems(const operand& o);
 
 } // namespace maskwise::bench

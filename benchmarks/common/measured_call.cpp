@@ -8,7 +8,7 @@
 namespace maskwise::bench {
 namespace {
 
-// Fills dst before the first call. The file `expected` has this byte between dst's elements.
+// Fills dst before the first call. The file `expected` has this byte in the gaps between elements.
 constexpr int untouched = 0x5a;
 
 } // namespace

@@ -8,7 +8,7 @@
 
 namespace maskwise::bench {
 
-// A Select in one implementation.
+// A Select that one implementation runs.
 class timed_call {
 public:
     timed_call() = default;
@@ -17,7 +17,7 @@ public:
     timed_call& operator=(const timed_call&) = delete;
 
     virtual void bind(const std::array<void*, 4>& buffers) = 0; // cond, src_0, src_1, dst
-    virtual void execute() = 0;                                 // may return before the call ends
+    virtual void execute() = 0;                                 // may return before dst is written
     virtual void wait() {}                                      // returns after all executions
 };
 
@@ -25,8 +25,8 @@ public:
 class measured_call {
 public:
     // Runs the call once on the case's data. Returns {"state": "right"} or {"state": "wrong"}.
-    // Throws the call's exceptions, and std::runtime_error if a file cannot be read or there is not
-    // enough memory.
+    // Passes on the call's exceptions. Throws std::runtime_error if a file cannot be read or there
+    // is not enough memory.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);
     // Returns {"samples": seconds}. Throws std::invalid_argument if no case is loaded.
     json time(const json& request);

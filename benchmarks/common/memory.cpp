@@ -31,7 +31,7 @@ std::byte* arena::take(std::int64_t bytes) {
 void read_file(const std::string& path, std::byte* to, std::int64_t bytes) {
     std::ifstream file(path, std::ios::binary);
     if (!file.read(reinterpret_cast<char*>(to), bytes))
-        throw std::runtime_error(path + ": no " + std::to_string(bytes) + " bytes to read");
+        throw std::runtime_error(path + ": cannot read " + std::to_string(bytes) + " bytes");
 }
 
 std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes) {

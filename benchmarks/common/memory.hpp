@@ -7,7 +7,7 @@
 
 namespace maskwise::bench {
 
-// Page-aligned memory from the operating system. Later requests reuse the memory if they fit.
+// Page-aligned memory from the operating system. A later request that fits reuses the memory.
 class arena {
 public:
     arena() = default;
@@ -15,8 +15,8 @@ public:
     arena(const arena&) = delete;
     arena& operator=(const arena&) = delete;
 
-    // Returns at least `bytes` bytes, all touched; a larger request invalidates the memory of
-    // earlier requests. Throws std::system_error if there is not enough memory.
+    // Returns at least `bytes` bytes whose pages are already mapped. A larger request invalidates
+    // the memory of earlier requests. Throws std::system_error if there is not enough memory.
     std::byte* take(std::int64_t bytes);
 
 private:
@@ -25,7 +25,7 @@ private:
 };
 
 // Read the first `bytes` bytes of a file. Throw std::runtime_error with the path if the file is
-// shorter.
+// shorter or cannot be opened.
 void read_file(const std::string& path, std::byte* to, std::int64_t bytes);
 std::vector<std::byte> read_file(const std::string& path, std::int64_t bytes);
 

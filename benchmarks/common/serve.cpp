@@ -14,7 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// In a shorter sample, the clock's error would count.
+// Approximate length of a sample. In shorter samples, the clock's error would be visible.
 constexpr double sample_seconds = 100e-6;
 constexpr double slow_seconds = 0.1;
 

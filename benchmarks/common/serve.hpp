@@ -12,15 +12,14 @@ namespace maskwise::bench {
 // becomes {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
-// Calls in the first 10 ms are not counted, because they fill the caches. Also, the system may wake
-// a oneTBB thread on the caller's processor, and moves it to an idle processor only after two
-// ticks, 8 ms.
+// The warm-up lasts 10 ms. Its calls fill the caches. Linux may also wake a oneTBB thread on the
+// caller's processor. Linux moves this thread to an idle processor only after two ticks (8 ms).
 inline constexpr double warm_seconds = 10e-3;
 
-// Returns seconds per call: from 1 to `samples` samples, and no further sample after `max_seconds`.
-// The warm-up takes at least one call and `warm` seconds. If its first call takes longer than 0.1 s
-// (or than `warm`, if `warm` is shorter than warm_seconds), this call is the only sample. A sample
-// repeats short calls; `wait` ends a sample.
+// Returns 1 to `samples` samples, in seconds per call. No sample begins after `max_seconds`. The
+// warm-up takes at least one call and `warm` seconds. If its first call takes longer than 0.1 s (or
+// than `warm`, if `warm` is shorter than warm_seconds), this call is the only sample. A sample
+// repeats a short call until about 100 us have passed, and ends with `wait`.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);

@@ -1,5 +1,5 @@
-// bench_client-engine: runs Select by the engine's functions, without a front end. Answers the
-// requests of bench_client except "compile". The answer to "load" includes the plan's line.
+// bench_client-engine: runs Select by the engine's functions, without oneDNN. Answers the requests
+// of bench_client except "compile". The answer to "load" includes a line that describes the plan.
 
 #include "common/measured_call.hpp"
 #include "common/serve.hpp"

@@ -1,7 +1,7 @@
-"""Measures attention with the masks of scripts/bench masks. Maskwise, SDPA and FlexAttention take
-turns in one process, on torch tensors and torch's threads.
+"""Measures attention with the masks of scripts/bench masks. Maskwise, PyTorch's SDPA and
+FlexAttention take turns in one process, on torch tensors and torch's threads.
 
-A run on all threads writes the table of scripts/bench masks; on N threads, the table `masks_N`.
+A run on all threads writes the table of scripts/bench masks. A run on N threads writes `masks_N`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # FlexAttention, once it refused a problem
+    left_out: frozenset[str] = frozenset()  # FlexAttention, after it has refused a problem
 
     def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
@@ -41,7 +41,7 @@ class Peer(mask_torch.Peer):
 
 
 def measure(peer: Peer) -> dict[str, float]:
-    """Median milliseconds of each form, over the turns."""
+    """Median milliseconds per call of each form, over the turns."""
     taken: dict[str, list[float]] = {form: [] for form in peer.forms}
     for turn in range(TURNS):
         for form in [*taken][:: 1 if turn % 2 == 0 else -1]:

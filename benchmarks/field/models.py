@@ -1,5 +1,5 @@
-"""Measures the models of scripts/bench transformers, except compiled models, with Maskwise's
-attention, SDPA and eager attention."""
+"""Measures the models of scripts/bench transformers, except those under torch.compile, with
+Maskwise's attention, SDPA and eager attention."""
 
 import sys
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Checks and measures Maskwise on this machine. The archive that scripts/field_kit makes contains
 everything this program needs, except Python with torch and NumPy. Stage `models` also needs
-transformers. The program needs no network, and a compiler only to measure FlexAttention.
+transformers. The program needs no network. Only the measurement of FlexAttention needs a compiler.
 
 usage: run [--limit SECONDS] [--out FILE] [STAGE...]
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MOST_OUTPUT = 4000  # the JSON file gets this many last characters of a stage's output
+MOST_OUTPUT = 4000  # characters from the end of a stage's output that go into the JSON file
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> d
 
 
 def tables(root: Path) -> dict[str, Any]:
-    """All tables, except a table that a stopped stage was writing."""
+    """All tables. Skips a table that is incomplete because its stage was stopped."""
     tables_read = {}
     for path in sorted((root / "build/bench").glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):

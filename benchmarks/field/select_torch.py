@@ -1,4 +1,4 @@
-"""Measures torch.where and masked_fill: torch's kernels and Maskwise's take turns."""
+"""Measures torch.where and masked_fill. torch's kernels and Maskwise's kernels take turns."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from table import save_table, shown, time_text
 from turns import FOLDER, in_turns, medians, ratio_of
 
 HEAD = ["16x16x256x256, f32", "torch", "with Maskwise", "times faster"]
-NEVER = 2**62  # with this minimum of elements for Maskwise, torch runs every call
+NEVER = 2**62  # a minimum element count that no call reaches, so torch's kernels run every call
 
 
 def calls() -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -1,7 +1,7 @@
-// Measures attention without a mask, by shape and type, and its share of the machine's limit:
+// Measures attention without a mask, by shape and type, as a share of the machine's limit:
 // bench_attention --benchmark_filter='kept/.*'. `flops` counts two operations per multiply-add.
-// `share` is `flops` divided by the peak rate in registers of the same number of threads.
-// In cases `thin`, `share` is the rate of reading keys and values divided by the memory's rate.
+// `share` is `flops` divided by the peak rate that the same threads reach on registers alone.
+// In cases `thin`, `share` is the rate of reading keys and values divided by memory bandwidth.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
 // small/<type>/<shape>/<threads>: as many queries as keys. 1x1x1x64 measures the cost of a call.
@@ -51,7 +51,7 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    // `keys` are also the values. The vector is empty if keys and values are in other memory.
+    // `keys` are also the values. `keys` is empty if keys and values are in other memory.
     problem(const shape& sizes, std::vector<float> keys)
         : query(numbers(sizes.heads * sizes.queries * sizes.depth, sizes.type)),
           key(std::move(keys)), value(key), dst(query.size()) {
@@ -80,8 +80,8 @@ double peak(bool in_pairs, int threads) {
 // Larger than the caches, because a model's weights evict the keys between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Keys and values outside the caches, as f32 or bf16: each half of a float is a bf16. The limit's
-// variants read this memory; the fastest variant measures the memory's rate.
+// Keys and values outside the caches, as f32 or bf16: each half of a float is a bf16. The variants
+// of limit_kernel.hpp read this memory. The rate of the fastest variant is the memory bandwidth.
 class cold_memory {
 public:
     cold_memory() {
@@ -92,8 +92,8 @@ public:
                 variant_ = &variant;
             }
     }
-    // Measures bytes per second. Callers measure right before and after their calls, because other
-    // programs use the memory, too.
+    // Measures bytes per second. Callers measure right before and right after their timed calls,
+    // because other programs use the memory, too.
     double rate() const { return rate_of(*variant_); }
     const std::byte* bytes() const { return pass_.from; }
 

@@ -1,6 +1,6 @@
 // Measures the bytes per second of every Select and packing kernel on every instruction set of this
-// machine, the Select kernels in L1, L2, L3 and memory. The number after a Select kernel's name is
-// the size of its operands in bytes:
+// machine. Select kernels run on operands in L1, L2, L3 and memory. The number after a Select
+// kernel's name is the total size of its operands in bytes:
 // bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
 
 #include "kernel/kernel_table.hpp"
@@ -59,8 +59,8 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
     state.SetBytesProcessed(state.iterations() * n * moved);
 }
 
-// Packs 64 groups of 64 items. Items are two cache lines apart; for transpose, items are rows of a
-// matrix.
+// Packs 64 groups of 64 items. Items are two cache lines apart. For access_kind::transpose, items
+// are rows of a matrix instead.
 void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     constexpr std::int64_t items = 64, groups = 64;
     const std::int64_t unit = kernel.key.unit_bytes;

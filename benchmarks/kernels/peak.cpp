@@ -20,8 +20,8 @@
 #define MASKWISE_PEAK_LOOP
 namespace maskwise::bench {
 
-// Runs `steps` steps and returns the number of multiply-adds. The pointer is null if the target
-// does not have this kind of multiply-add.
+// Runs `steps` steps and returns the number of multiply-adds. Null if the target does not have this
+// kind of multiply-add.
 using peak_loop = std::int64_t (*)(std::int64_t steps);
 struct peak_loops {
     peak_loop singles; // multiply-adds of f32
@@ -100,7 +100,7 @@ namespace maskwise::bench {
 namespace {
 
 #if HWY_ARCH_X86
-// Four independent sums hide the latency of a product. Tiles are zeros.
+// Four independent sums hide the latency of a product. All tiles contain zeros.
 std::int64_t run_tiles(std::int64_t steps) {
     const attention_kernels& kernels = kernel_table_for(isa::amx).attention;
     kernels.begin_products();

@@ -30,8 +30,8 @@ struct share {
     std::int64_t ahead_bytes;
     int places;
 
-    // Lines read before the piece that begins at the written `line`. A multiplication and a shift,
-    // because a division would take longer than a piece.
+    // Lines read before the piece that begins at the written `line`. Multiplies and shifts, because
+    // a division would take longer than a piece.
     std::int64_t read_before(std::int64_t line) const {
         return line >= written ? read : (line * per_line) >> fraction_bits;
     }
@@ -83,8 +83,8 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
         Stream ? hn::Stream(value, tag(), words) : hn::Store(value, tag(), words);
 }
 
-// `sum` does not begin with zero, because the lines written are `sum` if nothing is read, and zeros
-// are faster (limit_pass).
+// `sum` does not begin with zero. If nothing is read, every written line is `sum`, and some
+// machines write zeros faster (limit_pass).
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
     vector sum = hn::Set(tag(), 0x3f8000013f800001);
@@ -142,7 +142,7 @@ void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t
     HWY_DYNAMIC_DISPATCH(move)(s, variant.stream);
 }
 
-// A part without a written line would read nothing, so there are at most as many parts as lines.
+// A part that writes no line would read nothing, so the written lines bound the number of parts.
 template <typename Partitioner>
 void run_parts(const limit_pass& pass, const limit_variant& variant, std::int64_t most,
                const Partitioner& partitioner) {

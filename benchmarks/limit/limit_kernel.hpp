@@ -9,8 +9,8 @@ namespace maskwise::bench {
 
 // The bytes that a case must move: one contiguous buffer to read and one to write. Both buffers are
 // aligned to 64 bytes. Byte counts are multiples of 64 and may be 0. `from` must have at least
-// limit_slack_bytes after read_bytes. Its bytes must be random, because some machines write lines
-// of zeros more than twice as fast.
+// limit_slack_bytes after read_bytes. The bytes read must be random, because some machines write
+// lines of zeros more than twice as fast.
 struct limit_pass {
     const std::byte* from;
     std::byte* to;

@@ -1,8 +1,8 @@
 // bench_limit: measures the fastest way to move the bytes of a case.
 //   {"do": "hello"}              version, threads, and the name and threads of each way
-//   {"do": "bind", "read", "written"}  sets the bytes that must move
+//   {"do": "bind", "read", "written"}  sets the numbers of bytes to read and to write
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
-//          the samples of each requested way, pass by pass
+//          for each requested way and each pass, the samples in seconds
 
 #include "common/memory.hpp"
 #include "common/serve.hpp"
@@ -53,7 +53,7 @@ private:
     }
 
     // A pass runs all requested ways, so that a slow phase of the memory affects all of these ways.
-    // Every second pass runs backwards.
+    // Every second pass runs in reverse order.
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());

@@ -1,10 +1,10 @@
-"""A peer that computes attention in one or several forms."""
+"""A peer that computes attention in one or several forms, which are different calls."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-REASON = 200  # characters of a library's message
+REASON = 200  # most characters of a library's error that an answer contains
 
 # A call that runs attention, and a function that converts the call's result to a NumPy array in the
 # shape of the query.
@@ -12,8 +12,8 @@ Form = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 class Attending:
-    """`ways` returns a function for each form, which prepares the case. `load` runs each form once
-    and writes the form's answer into the case's folder. A form that raises is refused."""
+    """`ways` maps the name of each form to a function that prepares the form's call. `load` runs
+    each form once and writes its answer into the case's folder. A form that raises is refused."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 
@@ -25,7 +25,7 @@ class Attending:
 
     def load(self, case: dict[str, Any]) -> dict[str, Any]:
         self.forms, answers, refused = {}, {}, {}
-        self.operands = self.problem(case)  # libraries store addresses, not references
+        self.operands = self.problem(case)  # keeps the arrays alive: libraries store only addresses
         for form, prepare in self.ways(self.operands).items():
             try:
                 call, read = prepare()

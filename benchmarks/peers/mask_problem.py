@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from attending import Attending
 
-Keeps = Callable[[Any, Any, Any], Any]  # of sequence, row and key, as NumPy or torch arrays
+Keeps = Callable[[Any, Any, Any], Any]  # takes sequence, row and key as NumPy or torch arrays
 
 
 @dataclass
 class Problem:
     """`rules` maps names of maskwise.Mask's methods to arguments. `keeps` returns the mask as a
-    function. Its argument converts a list of numbers to an array of the caller's library."""
+    function. The argument of `keeps` converts a list of numbers to an array of the caller's
+    library."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
@@ -25,7 +26,7 @@ class Problem:
     key_heads: int = 0  # 0: the number of heads
     rules: dict[str, Any] = field(default_factory=dict)
     keeps: Callable[[Callable[[Any], Any]], Keeps] | None = None  # None: no key is masked
-    bias: Callable[[int, Any, Any], Any] | None = None  # of heads, row and key
+    bias: Callable[[int, Any, Any], Any] | None = None  # takes the head count, row and key
     is_causal: bool = False  # whether the mask is only causal
     dtypes: tuple[str, ...] = ("f32", "bf16")  # types to measure
     dtype: str = "f32"
@@ -54,7 +55,7 @@ class Problem:
 
     @cached_property
     def added(self) -> Any:
-        """Returns the bias in f32, (1, heads or 1, rows, keys), or None."""
+        """The bias as an f32 array (1, heads or 1, rows, keys); None if there is no bias."""
         if self.bias is None:
             return None
         row, key = np.indices((self.shape[2], self.key_shape[2]), sparse=True)

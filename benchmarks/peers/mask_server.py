@@ -1,5 +1,5 @@
-"""Runs attention as CPU servers do: by vLLM, which reads a cache that is filled before the timed
-call, and by AMD's zentorch. PyTorch loads the operators of both without importing the packages."""
+"""Runs the attention of CPU servers: of vLLM, which reads a cache that is filled before the timed
+call, and of AMD's zentorch. PyTorch loads the operators of both without importing the packages."""
 
 import sysconfig
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def zentorch(problem: Problem, operands: list[torch.Tensor]) -> Form:
 
 @dataclass
 class Sequences:
-    """Packed tokens of all sequences. A sequence's rows are aligned to the end of its keys."""
+    """Packed tokens of all sequences. The last row of a sequence is aligned with its last key."""
 
     rows: list[int]
     keys: list[int]  # keys in the cache

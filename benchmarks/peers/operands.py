@@ -26,7 +26,7 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """Reads cond, src_0 and src_1 in the case's layouts, and allocates dst with `room`. Peers that
+    """cond, src_0 and src_1 with the case's data, and dst. `room` allocates every array. Peers that
     users call with NumPy arrays pass np.empty, which requests huge pages for large arrays."""
 
     def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
@@ -68,8 +68,8 @@ class Operands:
 
 
 class Selecting:
-    """A library that runs Select. `ready` returns a case's operands and the ways to run the case. A
-    way returns its result as an array, or writes dst and returns another value."""
+    """A library that runs Select. `ready` returns a case's operands, and functions that run the
+    case. Each function returns its result as an array, or writes dst and returns no array."""
 
     forms: dict[str, Any] = {"": None}  # noqa: RUF012  # each case replaces them
 

@@ -1,5 +1,5 @@
-"""Copies bytes with NumPy, in the same kind of memory as the limit program. If NumPy copies faster,
-the limit is wrong."""
+"""Copies bytes with NumPy, in the same kind of memory as bench_limit. If NumPy copies faster than
+bench_limit, the limit is wrong."""
 
 from typing import Any
 

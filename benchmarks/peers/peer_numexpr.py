@@ -20,5 +20,5 @@ class Peer(Selecting):
         operands = Operands(case, np.empty)
         values = {"cond": operands.cond, "src_0": operands.src_0, "src_1": operands.src_1}
         numexpr.evaluate("where(cond, src_0, src_1)", local_dict=values, out=operands.dst)
-        # re_evaluate does not parse again.
+        # Unlike evaluate, re_evaluate does not parse the expression again.
         return operands, {"": lambda: numexpr.re_evaluate(local_dict=values)}

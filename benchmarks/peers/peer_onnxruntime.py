@@ -14,7 +14,7 @@ TYPES = {
     "i64": TensorProto.INT64,
     "bool": TensorProto.BOOL,
 }
-Inputs = dict[str, tuple[Any, int]]  # arrays and ONNX's types
+Inputs = dict[str, tuple[Any, int]]  # by name: an array and its ONNX type
 
 
 def options(threads: int) -> Any:
@@ -61,5 +61,5 @@ class Peer(Selecting):
         node = helper.make_node("Where", list(inputs), ["dst"])
         try:
             return operands, {"": bound([node], inputs, operands.dst, kind, 16, self.options)}
-        except Exception as error:  # ONNX Runtime's classes are private
+        except Exception as error:  # ONNX Runtime's exception classes are private
             raise Refused(str(error).splitlines()[0]) from None

@@ -1,8 +1,8 @@
 """Runs Select or attention by one peer, request by request, with the protocol of bench_client.
 
-A peer is a module peer_<name>.py or mask_<name>.py with a class Peer. The class has `version`,
-`threads`, `load`, which prepares a case and returns the answer to the request, and `forms`, the
-ways to run the case.
+A peer is a module peer_<name>.py (Select) or mask_<name>.py (attention) with a class Peer. Peer has
+`version`, `threads`, `load` and `forms`. `load` prepares a case and returns the answer to the
+request "load". `forms` then maps names to calls that run the case.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Measures models in OpenVINO: Select alone, the cost of a call on few elements, rows, and
-attention with typical masks of models. The model and its accelerated copy take turns in one
-process. Prints a line for each case and for each missed target.
+"""Measures models in OpenVINO: Select alone, the cost of a call on few elements, scale with mask
+and Softmax, and attention with typical masks of models. The model and its accelerated copy take
+turns in one process. Prints a line for each case and for each missed target.
 
 Started by `scripts/bench openvino`, which builds the package. Writes build/bench/openvino.json.
 """
@@ -89,21 +89,21 @@ def bias_of(mask: str, length: int) -> Any:
 
 
 def attention_model(heads: int, length: int, depth: int, mask: str) -> ov.Model:
-    """ScaledDotProductAttention between the Transposes of a layer. A mask is a bias, as in exported
-    models."""
+    """ScaledDotProductAttention between the Transposes of a layer. The mask is passed as a bias, as
+    in exported models."""
     inputs = [ops.parameter([1, length, heads, depth], ov.Type.f32, name=name) for name in "qkv"]
-    turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
+    operands = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     if mask != "no mask":
         bias = ops.parameter(list(mask_shape(mask, length)), ov.Type.f32, name="c")
         inputs.append(bias)
-        turned.append(bias)
-    attention = ops.scaled_dot_product_attention(*turned)
+        operands.append(bias)
+    attention = ops.scaled_dot_product_attention(*operands)
     return ov.Model([ops.transpose(attention, [0, 2, 1, 3])], inputs)
 
 
 def attention_case(heads: int, length: int, depth: int, mask: str, hint: str) -> Named:
     name = f"attention {heads}x{length}x{depth}, {mask}"
-    is_claimed = length > 64  # only heads of at least 9216 scores: docs/openvino.md
+    is_claimed = length > 64  # Maskwise needs at least 9216 scores per head: docs/openvino.md
     least = LEAST if is_claimed else 0.0
     if (heads, length, depth, hint) == (12, 1024, 64, "f32"):
         least = LEAST_OF_ATTENTION.get(mask, LEAST)
@@ -159,7 +159,7 @@ def measure_both(
     )
     off = 1e-5 if hint == "f32" else 0.05
     if not np.allclose(*answers, rtol=10 * off, atol=off, equal_nan=True):
-        raise SystemExit(f"{name}: another answer with Maskwise")
+        raise SystemExit(f"{name}: the answer differs with Maskwise")
     return compare(name, dtype, calls, least)
 
 

@@ -21,7 +21,7 @@ from turns import Measured, medians, ratio_of, run_suite, seconds_a_call
 
 LEAST = 0.98
 WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1, 4096): 2.0}
-LONGEST = {"distilbert": 512, "modernbert": 4096}  # most words; 1024 for other models
+LONGEST = {"distilbert": 512, "modernbert": 4096}  # most words per sequence; else 1024
 SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
 SECONDS = 6.0  # approximate time per case
 HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
@@ -29,7 +29,7 @@ Inputs = dict[str, Any]
 
 
 def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
-    """Random inputs. A batch is padded on the right; its shortest sequence has half of the
+    """Random inputs. A batch is padded on the right. The shortest sequence has half of the
     words."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}

@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # starts no turn after these seconds, except the first 3 turns
+TURNS, SECONDS = 7, 60.0  # after these seconds, no turn starts except the first 3
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
 WORDS = (1024, 4096)
-ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # largest result of distance()
+ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # largest allowed result of distance()
 HEAD = ["case", "shape", "type", "SDPA, ms", "Maskwise", "times as fast", "apart"]
 Step = Callable[[], list[torch.Tensor]]
 

@@ -17,8 +17,8 @@ from models_of_words import MODELS, Model, make
 from table import begin_suite, save_table, shown
 from worker import ROOT
 
-TURNS, SECONDS = 5, 40.0  # starts no turn of a case after these seconds
-LONGEST_EAGER = 2048  # tokens: eager attention stores the scores of all heads
+TURNS, SECONDS = 5, 40.0  # after these seconds, no turn of a case starts
+LONGEST_EAGER = 2048  # most tokens of a batch, because eager attention stores all scores
 HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]

@@ -1,7 +1,7 @@
 """Measures published language models, exported by both of PyTorch's exporters, in ONNX Runtime.
 Runs with and without Maskwise take turns in one process. Prints a line for each model.
 
-ONNX Runtime's profiler measures the shares of Where and Softmax in the time without Maskwise.
+ONNX Runtime's profiler measures the shares of Where and Softmax in a run without Maskwise.
 Started by `scripts/bench onnxruntime --models`, which builds the package and exports the models.
 Writes build/bench/onnxruntime_models.json.
 """
@@ -47,8 +47,8 @@ def made_up(session: Any) -> Inputs:
 
 
 def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
-    """The shares of each kind of SHARES in the time of all nodes. The first run does not count,
-    because it allocates memory."""
+    """The share of the time of all nodes that each operator of SHARES takes. The first run does not
+    count, because it allocates memory."""
     with tempfile.TemporaryDirectory() as folder:
         profiled = options()
         profiled.enable_profiling = True
@@ -81,7 +81,7 @@ def measure(path: Path) -> Measured:
     inputs = made_up(session)
     expected, got = (one.run(["logits"], inputs)[0] for one in (stock, session))
     if not np.allclose(got, expected, rtol=1e-4, atol=1e-5):
-        raise SystemExit(f"{path.stem}: another answer with Maskwise")
+        raise SystemExit(f"{path.stem}: the answer differs with Maskwise")
     turns = [
         [seconds_a_call(lambda one=one: one.run(["logits"], inputs)) for one in (stock, session)]
         for _ in range(TURNS)

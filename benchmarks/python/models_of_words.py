@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GenerationConfig
 
 NEW_WORDS = 32  # tokens that a generation appends
-Given = dict[str, Any]
+ByName = dict[str, Any]
 
 
 @dataclass
@@ -16,9 +16,9 @@ class Model:
     family: str
     lengths: tuple[int, ...]
     batch: int = 1
-    config: Given = field(default_factory=dict)
+    config: ByName = field(default_factory=dict)
     kind: Any = AutoModel
-    padding: str = ""  # "right" masks up to half of a sequence, "random" a random end of each
+    padding: str = ""  # masks up to half ("right") or a random part ("random") of a sequence's end
     attention: str = "maskwise"  # or "maskwise_flash"
     form: str = "eager"  # or "compiled" by torch.compile, "exported" by torch.export
 
@@ -36,20 +36,20 @@ class Model:
             mask[row, end:] = 0
         return mask
 
-    def inputs(self, length: int, dtype: torch.dtype) -> Given:
+    def inputs(self, length: int, dtype: torch.dtype) -> ByName:
         random = torch.Generator().manual_seed(2)
         if self.family == "vit":
             return {
                 "pixel_values": torch.randn(self.batch, 3, 224, 224, generator=random).to(dtype)
             }
         ids = torch.randint(5, 999, (self.batch, length), generator=random)
-        inputs: Given = {"input_ids": ids, "attention_mask": self.mask(length)}
+        inputs: ByName = {"input_ids": ids, "attention_mask": self.mask(length)}
         if self.family == "whisper":
             states = torch.randn(self.batch, 1500, 512, generator=random).to(dtype)
             inputs = {"decoder_input_ids": ids, "encoder_outputs": (states,)}
         return inputs
 
-    def own_inputs(self, length: int, dtype: torch.dtype) -> Given:
+    def own_inputs(self, length: int, dtype: torch.dtype) -> ByName:
         """The inputs for Maskwise. For "maskwise_flash", the batch is packed without padding."""
         inputs = self.inputs(length, dtype)
         if self.attention != "maskwise_flash":
@@ -57,7 +57,7 @@ class Model:
         mask = inputs["attention_mask"]
         lengths = mask.sum(1)
         bounds = torch.cat([torch.zeros(1), lengths.cumsum(0)]).int()
-        packed: Given = {"input_ids": inputs["input_ids"][mask.bool()][None]}
+        packed: ByName = {"input_ids": inputs["input_ids"][mask.bool()][None]}
         packed["position_ids"] = torch.cat([torch.arange(n) for n in lengths])[None]
         for side in ("q", "k"):
             packed[f"cu_seq_lens_{side}"] = bounds
@@ -92,7 +92,7 @@ class Generating(torch.nn.Module):
         )
 
 
-GEMMA: Given = {
+GEMMA: ByName = {
     "hidden_size": 640,
     "intermediate_size": 2048,
     "num_hidden_layers": 6,
@@ -103,7 +103,7 @@ GEMMA: Given = {
     "vocab_size": 1000,
 }
 NO_CACHE = GEMMA | {"use_cache": False}  # torch.export has no type for the cache
-QWEN: Given = {
+QWEN: ByName = {
     "hidden_size": 1024,
     "intermediate_size": 3072,
     "num_hidden_layers": 4,
@@ -112,17 +112,17 @@ QWEN: Given = {
     "head_dim": 128,
     "vocab_size": 1000,
 }
-BERT: Given = {"num_hidden_layers": 4, "vocab_size": 1000}
-MINILM: Given = {"hidden_size": 384, "intermediate_size": 1536, "vocab_size": 1000}
+BERT: ByName = {"num_hidden_layers": 4, "vocab_size": 1000}
+MINILM: ByName = {"hidden_size": 384, "intermediate_size": 1536, "vocab_size": 1000}
 MINILM |= {"num_hidden_layers": 6, "num_attention_heads": 12}
 EMBEDDING_GEMMA = GEMMA | {"hidden_size": 768, "intermediate_size": 1152, "num_attention_heads": 3}
 EMBEDDING_GEMMA |= {"use_bidirectional_attention": True, "max_position_embeddings": 2048}
-WHISPER: Given = {"d_model": 512, "decoder_layers": 6, "decoder_attention_heads": 8}
+WHISPER: ByName = {"d_model": 512, "decoder_layers": 6, "decoder_attention_heads": 8}
 WHISPER |= {"decoder_ffn_dim": 2048, "encoder_layers": 1, "encoder_attention_heads": 8}
 WHISPER |= {"vocab_size": 1000, "decoder_start_token_id": 1}
-MODERN: Given = {"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192}
+MODERN: ByName = {"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192}
 
-# Published models with fewer layers, and with a small vocabulary, which needs less memory.
+# Published models with fewer layers, and with a smaller vocabulary, which needs less memory.
 MODELS = (
     Model(
         "ModernBERT-base, 6 layers",

@@ -110,9 +110,8 @@ def attention_inputs(rows: int) -> Inputs:
 
 
 def sdpa_model(rows: int) -> Model:
-    """scaled_dot_product_attention with a boolean mask. The exporter converts the mask to numbers,
-    which are added.
-    """
+    """scaled_dot_product_attention with a boolean mask. The exporter converts the mask to a bias of
+    0 and -infinity."""
     nodes = [
         constant("root", 64**-0.25),
         constant("none", 0.0),
@@ -172,8 +171,8 @@ def options() -> Any:
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
-    """A call that runs the session without allocating outputs. Also the session's answer, and the
-    objects that the call needs alive."""
+    """Returns a call that runs the session without allocating outputs, and a tuple: the session's
+    answer, and the objects that the call needs alive."""
     (answer,) = session.run(None, inputs)
     binding = session.io_binding()
     for name, array in inputs.items():
@@ -191,7 +190,7 @@ def measure(model: Model) -> Measured:
     ]
     calls, answers = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
     if not np.allclose(answers[0][0], answers[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
-        raise SystemExit(f"{model.name}: another answer with Maskwise")
+        raise SystemExit(f"{model.name}: the answer differs with Maskwise")
     return compare(model.name, model.dtype, calls, model.least, model.most_slower)
 
 

@@ -16,7 +16,7 @@ FOLDER = ROOT / "build/bench"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 Call = Callable[[], object]
-Measured = tuple[list[str], str]  # the row of the table, and why the target is missed
+Measured = tuple[list[str], str]  # the row of the table, and why the target is missed or ""
 HEAD = ["model", "type", "", "with Maskwise", "times faster"]
 
 
@@ -33,7 +33,7 @@ def calls_of_sample(call: Call) -> int:
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
     """Seconds per call of each form, turn by turn."""
-    for form in forms:  # warm-up, so that the first calls do not affect the counts
+    for form in forms:  # warm-up, so that slow first calls do not affect `counts`
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]
     return [list(map(seconds_a_call, forms, counts)) for _ in range(TURNS)]

@@ -1,6 +1,6 @@
 """Measures maskwise.where and NumPy in turns in one process. Prints two tables: times of cases, and
-rates by element width. NumPy's forms are numpy.where and two calls of numpy.copyto. NumPy's default
-for huge pages applies.
+rates by element width. NumPy runs as numpy.where and as two calls of numpy.copyto, with its default
+setting for huge pages.
 
 Started by `scripts/bench python`, which builds the package. Writes the first table to
 build/bench/python.json.
@@ -82,7 +82,7 @@ def measure(case: Case) -> list[str]:
 
 
 class Room:
-    """Memory for arrays that begin at pages. NumPy's allocator does not align arrays to pages."""
+    """Memory for page-aligned arrays. NumPy's allocator does not align arrays to pages."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE

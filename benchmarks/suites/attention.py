@@ -1,7 +1,7 @@
-"""Measures oneDNN's cases of attention with and without Maskwise. In the newest lane, also measures
-longer sequences and the rows without MatMuls. If ../shared/onednn-cases is missing, measures the
-harness's cases and no sequences. Also measures the ceiling: the time of oneDNN's parts plus the
-least time to move the bytes of Maskwise's part.
+"""Measures oneDNN's cases of attention with and without Maskwise. In the newest oneDNN, also
+measures longer sequences, and scale, mask and SoftMax without MatMuls. If ../shared/onednn-cases is
+missing, measures the cases of benchdnn_inputs/mha, without longer sequences. Also measures the
+ceiling: the time of oneDNN's part of a graph plus the least time to move Maskwise's bytes.
 
 Started by scripts/bench attention, which installs and builds everything.
 """
@@ -30,7 +30,7 @@ TURNS = 6
 # find Maskwise slower in at most 1 of 128 cases.
 PAIRS = 6
 COPY_SECONDS = 0.02
-# Most elements of a tensor in a case that is compared. With more, the oracle takes minutes.
+# A case with a larger tensor is not compared with the oracle, because this would take minutes.
 CHECKED_ELEMENTS = 16 << 20
 
 
@@ -38,7 +38,7 @@ class Suite:
     def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder  # gets the parts of graphs as files
+        self.folder = folder  # parts of graphs are written here
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
@@ -98,9 +98,9 @@ class Suite:
         return ""
 
     def measure(self, measured: Measured, contestants: dict[str, Samples], turn: int) -> None:
-        """Measures one turn. Every second turn runs backwards. The ceiling's parts are measured
-        right before or after Maskwise, because memory may be twice as fast in one second as in the
-        next."""
+        """Measures one turn. Every second turn runs in reverse order. The ceiling's parts are
+        measured right before or after Maskwise, because memory may be twice as fast in one second
+        as in the next."""
         names = list(contestants)[:: 1 if turn % 2 == 0 else -1]
         measured.add_turn(
             {name: contestants[name]() for name in names if measured.wants(name, turn)}

@@ -1,5 +1,5 @@
-"""The processes of the attention suites: the harness's client, and peers. Each peer has a separate
-Python environment.
+"""The processes of the attention suites: the harness (maskwise-bench), and peers. Each peer has a
+separate Python environment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGE = ROOT / "build/release/python"  # maskwise, for the peer `engine`
 
 
 class Client(Worker):
-    """The harness's client. Checks a graph, or compiles the graph once and measures its calls."""
+    """The harness as a process. Checks a graph, or compiles the graph once and times its calls."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
         is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix may be newer

@@ -1,5 +1,5 @@
-"""The graphs of the attention suite: case files, longer sequences, rows without MatMuls, and parts
-of graphs."""
+"""The graphs of the attention suite: case files, longer sequences, scale with mask and SoftMax but
+without MatMuls, and parts of graphs."""
 
 import json
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def resized(graph: Graph, extents: dict[int, int]) -> Graph:
 
 
 def files() -> list[GraphCase]:
-    """oneDNN's case files if the folder CASES exists, else the harness's case files."""
+    """oneDNN's case files if the folder CASES exists, else the case files of OWN_CASES."""
     folder = CASES if CASES.is_dir() else OWN_CASES
     return [GraphCase(path.stem, path) for path in sorted(folder.glob("**/*.json"))]
 
@@ -190,9 +190,8 @@ def inputs_of(ops: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 @dataclass
 class Parts:
-    """The operators that oneDNN runs before and after Maskwise's rows, and the bytes that the
-    rows must move.
-    """
+    """The operators that oneDNN runs before and after Maskwise's operators, and the bytes that
+    Maskwise's operators must move."""
 
     before: Graph
     after: Graph

@@ -9,7 +9,7 @@ Samples = Callable[[], list[float]]  # measures, and returns milliseconds per ca
 
 CEILING = ("before", "after", "rows at the limit")
 SLOW_MS = 150.0  # slower calls are measured in fewer turns: Measured.wants
-ONE_SIDED = 0.025  # probability that the median is below, or above, the interval
+ONE_SIDED = 0.025  # largest probability that the median is below the interval, and also above it
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:

@@ -33,7 +33,7 @@ def effort_for(suite: str, full: bool) -> Effort:
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
-    """Maskwise, followed by its peers."""
+    """Maskwise, followed by the libraries to compare with it."""
     if lane == ENGINE:
         return [engine(build)]
     if suite == "types":
@@ -49,8 +49,8 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
-    """Measures all cases, and repeats the cases above the limit. After an interrupt, returns the
-    results so far."""
+    """Measures all cases, and repeats those that seem faster than the limit. After an interrupt,
+    returns the results so far."""
     rows: list[Row] = []
     others = [worker.impl for worker in bench.peers]
     begin = time.monotonic()
@@ -70,7 +70,7 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
 
 
 def repeat_above_limit(bench: Bench, cases: list[Case], above: list[Row], effort: Effort) -> None:
-    """Measures the cases above the limit twice more, in two rounds."""
+    """Measures the cases that seem faster than the limit twice more, in two rounds."""
     for case in 2 * [case for case in cases if any(row.is_of(case) for row in above)]:
         rows = [row for row in above if row.is_of(case)]
         again = {row.impl: row for row in bench.run(case, effort, {row.impl for row in rows})}

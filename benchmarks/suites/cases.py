@@ -51,7 +51,7 @@ class Case:
     dtype: str = "f32"
     mask: str = "random"
     seed: int = 1
-    own_mask: bool = field(default=True, compare=False)  # whether the mask is the row's default
+    own_mask: bool = field(default=True, compare=False)  # whether `mask` is from shapes.txt
     about: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
@@ -123,7 +123,7 @@ def shape_table() -> list[Case]:
 
 
 def select_cases(full: bool) -> Iterator[Case]:
-    """Yields each row of the table in three types with the row's default mask. Then yields large
+    """Yields each row of shapes.txt in three types with the row's default mask. Then yields large
     rows, or with `full` all rows, in f32 with the other masks."""
     for dtype in GRAPH_TYPES:
         for row in shape_table():
@@ -176,8 +176,8 @@ def beyond_cache_bytes() -> int:
 
 
 def draw_input(draw: random.Random, dims: tuple[int, ...]) -> Operand:
-    """A random operand: its shape has all dimensions of `dims`, some, the last ones, or none. Its
-    layout is dense, permuted or padded."""
+    """A random operand that broadcasts to `dims`: with all, some, the last or none of the
+    dimensions. The layout is dense, permuted or padded."""
     kind = draw.choice(("whole", "whole", "some", "last", "scalar"))
     if kind == "scalar":
         return dense(())

@@ -1,6 +1,6 @@
 """Measures the harness's batches. oneDNN alone and oneDNN with the plugin take turns. If
-MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures oneDNN's own batches. Of each
-batch, measures the cases with a Select, GenIndex, SoftMax or GreaterEqual.
+MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures oneDNN's own batches. Measures
+only cases with a Select, GenIndex, SoftMax or GreaterEqual.
 
 Started by scripts/bench driver, which installs and builds everything.
 """
@@ -32,7 +32,7 @@ TURNS = 5
 PAIRS = 5  # most pairs of processes for a case below LEAST
 SAMPLES = 40
 LEFT = "left to oneDNN"  # state of a case that Maskwise does not claim
-MOST_TIMES = 100  # limit on the whole time of a case, relative to --seconds
+MOST_TIMES = 100  # limit on the total time of a case, as a multiple of --seconds
 OPERATORS = {"Select", "GenIndex", "SoftMax", "GreaterEqual"}
 OWN_BATCHES = ("perf", "select_models", "merge_perf", "mha_all")
 BATCHES = (
@@ -50,7 +50,7 @@ HEAD += ["compile, alone / with", "first calls", "peak memory"]
 class Case:
     batch: str
     flags: list[str]
-    state: str = ""  # why pairs are missing
+    state: str = ""  # why the case has no pairs, or fewer than intended
     pairs: list[float] = field(default_factory=list)  # oneDNN's time / Maskwise's, per pair
     compile_ms: dict[str, float] = field(default_factory=dict)
     first_ms: dict[str, float] = field(default_factory=dict)
@@ -92,8 +92,8 @@ def holds_operators(file: Path) -> bool:
 
 
 def list_cases(build: Path, lane: str, batch: str, name: str) -> list[Case]:
-    """Each case of a batch once, for every combination of its options. Leaves out cases without an
-    operator of OPERATORS, and cases with --expect."""
+    """Each distinct case of a batch, with each combination of its options. Leaves out cases without
+    an operator of OPERATORS, and cases with --expect."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command("onednn", build, lane, "maskwise-bench")
@@ -184,8 +184,8 @@ class Suite:
         return result
 
     def ratios(self, sides: tuple[str, ...], results: dict[str, Any]) -> Iterator[float]:
-        """oneDNN's time divided by Maskwise's, per turn. Every second turn runs backwards. Slow
-        cases have fewer turns."""
+        """oneDNN's time divided by Maskwise's, per turn. Every second turn runs in reverse order.
+        Slow cases have fewer turns."""
         slowest = max(results[name]["perf"]["median_ms"] for name in SIDES)
         turns = max(1, min(TURNS, int(3 * TURNS * self.turn_ms / slowest)))
         for turn in range(turns):
@@ -245,7 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench driver", description=__doc__)
     parser.add_argument("--lane", default=NEWEST_LANE)
     parser.add_argument(
-        "--seconds", type=float, default=0.3, help="seconds to measure a case once (0.3)"
+        "--seconds", type=float, default=0.3, help="seconds per measurement of a case (0.3)"
     )
     add_only(parser, "cases")
     parser.add_argument(

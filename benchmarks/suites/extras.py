@@ -1,4 +1,4 @@
-"""Measures a small call with a native runtime, compiles, memory and copies."""
+"""Measures a small call in a oneDNN without SYCL, the time of compiles, peak memory, and copies."""
 
 import statistics
 from collections.abc import Callable

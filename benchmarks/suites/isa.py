@@ -2,7 +2,7 @@
 case. Started by scripts/bench isa.
 
 Exits with 1 if, in two measurements, an instruction set is more than 5 % slower than a lesser set,
-or this build than another build. Writes build/bench/isa-cases.json.
+or this build is more than 5 % slower than another build. Writes build/bench/isa-cases.json.
 """
 
 import argparse
@@ -34,7 +34,7 @@ class Compared(Row):
 
     plan: str = ""  # the plan of the first way
     seconds: dict[str, float] = field(default_factory=dict)  # median time of each way
-    # For each pair of pairs_of: time of the first way / time of the second.
+    # For each pair that pairs_of returns: time of the first way / time of the second.
     ratios: dict[str, float] = field(default_factory=dict)
     fractions: dict[str, float] = field(default_factory=dict)  # limit's time / time of a way
 

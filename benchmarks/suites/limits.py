@@ -1,5 +1,5 @@
 """Compares attention without a mask with the machine's peak. The peak is the rate of multiply-adds
-in registers; for few queries with many keys, the peak is the memory's rate.
+on registers. For few queries with many keys, the peak is the memory bandwidth.
 
 Started by scripts/bench limits, which builds everything.
 """

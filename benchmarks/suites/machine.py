@@ -15,7 +15,7 @@ from pathlib import Path
 from cases import cache_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-# Flags of /proc/cpuinfo and instruction sets. The first flag that a processor has names its class.
+# Flags of /proc/cpuinfo with instruction sets. A processor's class is the first whose flag it has.
 CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"))
 ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON"}
 # Excludes documents and results, which change with every measurement.
@@ -39,7 +39,7 @@ def processors() -> str:
 
 
 def cpu_class() -> str:
-    """Instruction set and CPU model. Results of a class share a table."""
+    """The instruction set and the CPU model. Results of the same class are in the same table."""
     named = processor_facts()
     flags = (named.get("flags") or named.get("Features", "")).split()
     isa = next((name for flag, name in CLASSES if flag in flags), "neon")
@@ -68,7 +68,7 @@ def stamp() -> dict[str, str]:
 
 
 def write_stamp(folder: Path, suite: str) -> None:
-    """Writes the stamp next to the results of a suite, for scripts/take_figures.py."""
+    """Writes the facts of stamp() next to the results of a suite, for scripts/take_figures.py."""
     (folder / f"{suite}.stamp.json").write_text(json.dumps(stamp(), indent=1) + "\n")
 
 

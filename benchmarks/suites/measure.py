@@ -27,7 +27,7 @@ class Effort:
     pairs: int = 2  # pairs of Maskwise's and the limit's samples, per turn
     samples: int = 4  # samples of one implementation per turn or pair
     seconds: float = 0.015  # approximate seconds for these samples
-    repeats_slow: bool = False  # whether implementations that were slow get further masks, too
+    repeats_slow: bool = False  # whether slow implementations also get a row's other masks
 
 
 @dataclass
@@ -55,7 +55,7 @@ def data_folder() -> Iterator[str]:
 
 
 def make_data(case: Case, folder: str) -> tuple[int, int]:
-    """select_data.make, imported here because not every caller's Python has NumPy."""
+    """Calls select_data.make. Imports it here, because not every caller's Python has NumPy."""
     from select_data import make
 
     return make(case, folder)
@@ -75,7 +75,7 @@ class Bench:
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [subject, *peers]}
         self.plan = ""  # the last plan that the engine reported
-        self.slow: set[tuple[str, str]] = set()  # implementation and row of the table
+        self.slow: set[tuple[str, str]] = set()  # implementation and row of shapes.txt
 
     def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
         """Measures Maskwise, the limit, and each peer for which `is_worth_it` is true. If `only` is
@@ -107,8 +107,8 @@ class Bench:
         return rows
 
     def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
-        """False if the case has another mask than its row's default, and the implementation was
-        slow on an earlier case of the row. Always true with `repeats_slow`."""
+        """False if shapes.txt has another mask for the case's row, and the implementation was slow
+        on an earlier case of the row. Always true with `repeats_slow`."""
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
@@ -136,7 +136,7 @@ class Bench:
         return taken
 
     def take_turn(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:
-        """Measures each form once. Every second turn runs backwards."""
+        """Measures each form once. Every second turn runs in reverse order."""
         for form in list(taken.forms)[:: 1 if turn % 2 == 0 else -1]:
             self.take(worker, taken, form, turn, effort)
 
@@ -162,8 +162,8 @@ class Bench:
         return samples
 
     def take_pair(self, subject: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
-        """The limit's time divided by Maskwise's. One is measured right after the other. Empty if
-        Maskwise was not measured."""
+        """A list with the limit's time divided by Maskwise's. Both times are measured right after
+        each other. The list is empty if Maskwise was not measured."""
         mine = self.take(self.subject, subject, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:

@@ -23,8 +23,8 @@ NAMES = {
 @dataclass
 class Row:
     """One implementation on one case. If there are no times, `version` ends in a colon and the
-    reason. `again` has the shares of the limit from the two further measurements of a result that
-    is above the limit."""
+    reason. A result above the limit is measured twice more. `again` has these two shares of the
+    limit."""
 
     suite: str
     case: str
@@ -81,7 +81,7 @@ def make_row(case: Case, impl: str, version: str, samples: list[float], threads:
 
 
 def four_digits(value: float) -> float:
-    """Rounds to four significant digits, because a slow implementation's share may be tiny."""
+    """Rounds to four significant digits. A slow implementation's share may be below 0.0001."""
     return float(f"{value:.4g}")
 
 

@@ -1,4 +1,4 @@
-"""The targets and the measured values."""
+"""The targets of the Select suites, and their comparison with the measured values."""
 
 import math
 from collections import Counter
@@ -67,7 +67,7 @@ def columns(rows: Rows) -> int:
 
 
 def walks_rows(rows: Rows) -> bool:
-    """Whether no operand is packed: each is contiguous, a repeated row, or a scalar."""
+    """Whether no operand needs a packed copy: each has contiguous full rows, or is one element."""
     maskwise = rows["maskwise"]
     for text in (maskwise.cond, maskwise.src_0, maskwise.src_1):
         strides = [int(stride) for stride in text.split("@")[1].split("x")] if "@" in text else [1]
@@ -214,8 +214,8 @@ def is_above(row: Row) -> bool:
 
 
 def limit_line(all_cases: list[Rows]) -> Line:
-    """Lists the results above the limit whose repetitions were above the limit, too, or are
-    missing. A single result above the limit may be noise."""
+    """Lists the results above the limit that were above the limit again when repeated, or were not
+    repeated. A single result above the limit may be noise."""
     larger = beyond_l2(all_cases)
     measured = [
         (row.limit_fraction, row, name_of(rows))

@@ -33,8 +33,8 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 
 class Limit:
-    """Each way first runs 10 ms in all, in passes over all ways. Each turn measures the best ways
-    again, with the warm-up of the implementations, and ranks these ways by all measurements."""
+    """First, each way runs for 10 ms in total, in passes over all ways. Each turn measures the best
+    ways again, with the same warm-up as the implementations, and ranks them by all measurements."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -42,8 +42,8 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways to move these numbers of bytes. `threads`: only ways with this number of
-        threads."""
+        """Ranks the ways to move these numbers of bytes. If `threads` is set, ranks only the ways
+        with this number of threads."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 

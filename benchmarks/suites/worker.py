@@ -15,13 +15,13 @@ PEERS = ("onnxruntime", "openvino", "numpy", "numexpr")
 
 
 class Died(Exception):
-    """Raised if the process ended instead of answering."""
+    """Raised if the process ended before it answered."""
 
 
 class Worker:
-    """A process that answers requests by lines of JSON. A request starts the process if it does not
-    run. `rests`: the process is stopped between requests, because its spinning threads would slow
-    other processes."""
+    """A process that answers requests by lines of JSON. The first request starts the process. With
+    `rests`, the process is stopped between requests, because its spinning threads would slow other
+    processes."""
 
     def __init__(
         self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False

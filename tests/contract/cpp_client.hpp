@@ -80,8 +80,8 @@ struct bound {
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs);
 
-// Compiles and runs the partitions in order. `now` describes the tensors that differ from their
-// ports. Fills inputs that have no entry in `memory`: masks with true, f32 with multiples of 0.5.
+// Compiles and runs the partitions in order. Tensors have the descriptions in `now`, else those of
+// their ports. Fills inputs that `memory` lacks: masks with true, f32 with multiples of 0.5.
 using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
 void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});

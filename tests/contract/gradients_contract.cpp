@@ -79,9 +79,9 @@ public:
     }
     std::size_t next() { return inner + ops.size(); }
 
-    logical_tensor add(kind what, const std::vector<logical_tensor>& inputs,
+    logical_tensor add(kind op_kind, const std::vector<logical_tensor>& inputs,
                        const logical_tensor& output) {
-        ops.push_back(make(ops.size(), what, inputs, output));
+        ops.push_back(make(ops.size(), op_kind, inputs, output));
         return output;
     }
     logical_tensor multiply(const logical_tensor& a, const logical_tensor& b,
@@ -296,8 +296,8 @@ tensors definition::inputs() {
                        value_[static_cast<std::size_t>((first_key + k) * columns + c)];
             dst_[static_cast<std::size_t>(row * columns + c)] = sum;
         }
-        // The gradients read the statistics as f32. If every key of a row has -1e9, f32 loses
-        // log(total), so these weights differ from the forward ones.
+        // The gradients read the statistics as f32. If every score of a row is -1e9, f32 loses
+        // log(total), so these weights differ from those of the forward pass.
         for (std::int64_t k = 0; k < keys; ++k)
             weights[k] = std::exp(weights[k] - static_cast<float>(log_sum));
     }

@@ -1,6 +1,6 @@
-// Merging of a Select with a SoftMax, as a client of oneDNN's C++ header sees it. Tested in every
-// lane, with oneDNN alone and with the plugin. The batch merge_ci tests the results of merged
-// partitions.
+// A client of oneDNN's C++ header has a graph whose Select and SoftMax the plugin merges. Tested in
+// every lane, with oneDNN alone and with the plugin. The harness's batch merge_ci tests the results
+// of merged partitions.
 
 #include "cpp_client.hpp"
 
@@ -17,7 +17,7 @@ using policy = partition::policy;
 
 const extents shape{3, 4, 33};
 
-// 0 * 3 -> 4; 1 ? 4 : 2 -> 5; SoftMax of 5 -> 6
+// tN is the tensor with id N: t4 = t0 * t3; t5 = t1 ? t4 : t2; t6 = SoftMax(t5).
 std::vector<partition> scale_select_soft_max(policy which = policy::fusion) {
     return partitions_of(
         {make(10, kind::Multiply, {dense(0, shape), dense(3, shape)}, dense(4, shape)),
@@ -137,7 +137,7 @@ std::vector<partition> select_soft_max() {
          soft_max(11, dense(3, shape), dense(4, shape))});
 }
 
-// At compile, oneDNN accepts a cond of types other than boolean; any nonzero number is true.
+// At compile, oneDNN accepts a cond of other types than boolean. Any nonzero number is true.
 TEST(merge, accepts_every_cond_that_onednn_accepts) {
     if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
     const auto partitions = select_soft_max();

@@ -1,8 +1,8 @@
-// A client may describe tensors differently at compile than at add_op: by other shapes, ranks and
-// layouts, and for single Selects and oneDNN's partitions by other types. The client's lists may
-// name further tensors. Merged partitions and composites must compute oneDNN's results for the new
-// descriptions, in every lane, with and without the plugin. If oneDNN has no kernel for a type on
-// this CPU, only the parts that need the kernel are refused.
+// A client may describe tensors differently at compile than at add_op: with other shapes, ranks and
+// layouts. Single Selects and oneDNN's partitions also accept other types. The client's lists may
+// name further tensors. Merged partitions, and partitions that Maskwise and oneDNN share, must
+// compute oneDNN's results for the new descriptions, in every lane, with and without the plugin. If
+// oneDNN has no kernel for a type on this CPU, only the parts that need the kernel are refused.
 
 #include "cpp_client.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 const extents shape{4, 8};
 
-// 0 -> Select(1, 0, 2) -> 3 -> SoftMax -> 4
+// tN is the tensor with id N: t3 = t1 ? t0 : t2; t4 = SoftMax(t3).
 std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis = -1) {
     const auto type = scores.get_data_type();
     return {make(10, kind::Select, {dense(1, shape, boolean), scores, dense(2, {1}, type)},
@@ -24,7 +24,7 @@ std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis 
             soft_max(11, dense(3, shape, type), dense(4, shape, type), axis)};
 }
 
-// Runs with tensors described as in `now`, else as in the graph.
+// Runs with the descriptions in `now`. Other tensors are described as in the graph.
 tensors run(const std::vector<partition>& partitions,
             const std::map<std::size_t, logical_tensor>& now) {
     tensors memory;
@@ -91,7 +91,7 @@ TEST_F(redescribed, an_open_output_keeps_its_described_type) {
 
 // The stride of an extent of 1 affects no address. But some versions of oneDNN derive the layout of
 // a MatMul's input from this stride and multiply the wrong elements, mostly in single-operator
-// partitions. oneDNN caches the wrong code and reuses it for all equivalent strides.
+// partitions. oneDNN caches the wrong code and reuses this code for all equivalent strides.
 TEST_F(redescribed, strides_of_extents_of_1_do_not_matter) {
     const extents q{1, 2, 8, 17}, k{1, 2, 17, 24}, s{1, 2, 8, 24}, column{1, 2, 8, 1};
     const auto mask = dense(1, {1, 1, 8, 24}, boolean);

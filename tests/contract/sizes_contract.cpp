@@ -1,5 +1,5 @@
 // Passes extents and strides near the limits of 64 bits to compile, in every lane, with the plugin.
-// The plugin refuses them with a status, or runs in exactly the described memory. oneDNN alone
+// The plugin refuses the sizes with a status, or accesses only the described memory. oneDNN alone
 // would overflow.
 
 #include "cpp_client.hpp"
@@ -29,8 +29,8 @@ std::size_t width_of(const logical_tensor& tensor) {
     return tensor.get_data_type() == boolean ? 1 : sizeof(float);
 }
 
-// A tensor whose shape broadcasts to `to`. Never has a rank above 12, because oneDNN's header would
-// throw. Has one stride per extent, because the header reads that many strides without a check.
+// A tensor whose shape broadcasts to `to`. Its rank is at most 12, because oneDNN's header throws
+// above. It has one stride per extent, because the header reads one per extent without a check.
 logical_tensor random_tensor(chance& random, std::size_t id, const extents& to, tensor_type type) {
     extents shape(to.begin() + (to.empty() || !random.one_in(4) ? 0 : 1), to.end()), strides;
     for (std::int64_t& extent : shape) {

@@ -1,6 +1,6 @@
-// Runs random attentions on each instruction set of this machine, with chunks in random order.
-// Results must agree with double precision, and no other memory may change. A refusal must be an
-// `error`.
+// Runs random attentions on each instruction set of this machine. The chunks of an attention run in
+// random order. Results must agree with double precision, and no other memory may change. A refusal
+// must be an `error`.
 
 #include "support/attention_case.hpp"
 #include "unit/attention/attention_targets.hpp"

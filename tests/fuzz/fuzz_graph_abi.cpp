@@ -164,7 +164,7 @@ void check_graph(generator& random) {
     plugin.destroy();
 }
 
-// Few inputs get partitions, because oneDNN needs far longer for them than for all other calls.
+// One input in four gets partitions, which takes oneDNN far longer than all other calls.
 void check(generator& random) {
     if (test::one_in(random, 4)) return check_graph(random);
     ++counted.sequences;

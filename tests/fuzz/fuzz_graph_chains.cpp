@@ -1,7 +1,7 @@
-// Fuzzes graphs around a Select that are merged or become composites. The graphs are compiled with
-// other shapes and layouts than at add_op. The plugin must accept the graphs that oneDNN alone
-// accepts. The plugin and oneDNN alone must compute the same within bounds that follow from the
-// operators, unless oneDNN alone is wrong.
+// Fuzzes graphs around a Select that the plugin merges, or that become composites: partitions of
+// oneDNN with a MatMul. The graphs are compiled with other shapes and layouts than at add_op. The
+// plugin must accept the graphs that oneDNN alone accepts. The results must agree within bounds
+// that follow from the operators, unless oneDNN alone is wrong.
 //
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
 // A child process runs the inputs. If an input ends the child, the input must end the program
@@ -34,7 +34,7 @@ constexpr double most_ends = 0.01; // share of the graphs; oneDNN 3.12.1 alone e
 
 struct program {
     std::vector<std::string> command; // the original command, including the loader's arguments
-    std::size_t own_arguments = 0;    // index of the program's first argument
+    std::size_t first_argument = 0;   // index of the program's first argument
     std::vector<const char*> files;
     unsigned long long count = 0, seed = 0;
 
@@ -56,7 +56,7 @@ program read_program(int argc, char** argv) {
     program options;
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     for (std::string each; std::getline(file, each, '\0');) options.command.push_back(each);
-    options.own_arguments = options.command.size() - static_cast<std::size_t>(argc) + 1;
+    options.first_argument = options.command.size() - static_cast<std::size_t>(argc) + 1;
     options.count = std::strtoull(argv[1], nullptr, 10);
     options.seed = std::strtoull(argv[2], nullptr, 10);
     options.files.assign(argv + 3, argv + argc);
@@ -93,7 +93,7 @@ int wait_for(pid_t child) {
 // Whether oneDNN ends a fresh process without the plugin on this input.
 bool ends_alone(const program& options, unsigned long long number) {
     auto command = options.command;
-    command.resize(options.own_arguments);
+    command.resize(options.first_argument);
     command.back() += "_alone";
     for (const auto& each : options.arguments_of(number)) command.push_back(each);
     std::vector<char*> arguments;
@@ -107,7 +107,7 @@ bool ends_alone(const program& options, unsigned long long number) {
     }
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == not_begun)
-        fail("'" + command[options.own_arguments - 1] + "' cannot be run");
+        fail("'" + command[options.first_argument - 1] + "' cannot be run");
     return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // a sanitizer exits with a status
 }
 

@@ -3,9 +3,9 @@
 
 Runs COUNT models of python/tests/generated_models.py or sdpa_models.py, with and without Maskwise.
 SEED (default 0) selects the first model. A model that runs without Maskwise must run with Maskwise,
-too. Results must be equal to the bit if nothing rounds, else within the effect of displaced
-roundings. Models run in child processes. Prints the claims, and each difference with the command
-that reproduces the difference. Fails if there is a difference.
+too. Results must be bit-exact if nothing rounds. Else they must agree within the effect of
+displaced roundings. Models run in child processes. Prints the claims, and each difference with the
+command that reproduces the difference. Fails if there is a difference.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models per child
 SECONDS = 600  # limit for a batch
-SLACK = 64  # times the effect of one displaced rounding
-COMPILATIONS = 6  # attempts to see OpenVINO alone differ from itself
+SLACK = 64  # allowed error, as a multiple of the effect of one displaced rounding
+COMPILATIONS = 6  # attempts to see that OpenVINO alone does not repeat its results
 DRAWS = 16  # attempts to explain a difference by displaced roundings
 Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Every element may have the error of the worst element, because roundings may cancel by chance
-    in an element. Rows whose roundings decide whether they are finite have no bound.
+    """Every element may have the error of the output's worst element, because roundings may cancel
+    by chance in an element. A row has no bound if roundings decide whether its elements are finite.
     """
     exact, shaken = pair
     if exact is shaken:
@@ -71,8 +71,8 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
-        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where makes 0.0 of -0.0, and a
-        # division by 0.0 gives the other infinity.
+        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0, and
+        # a division by 0.0 instead of -0.0 gives the infinity of the other sign.
         is_lost = np.isnan(exact) & (got != got)
         is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
@@ -144,8 +144,8 @@ def fault_of(
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
     """`outputs` are from two inferences of OpenVINO alone. Replaces an output of the first by None
-    if the second inference differs: OpenVINO may return unset memory for an If of open shape.
-    """
+    if the second inference's output differs: OpenVINO may return unset memory for an If of open
+    shape."""
     if isinstance(outputs, str):
         return outputs
     half = len(outputs) // 2
@@ -236,7 +236,8 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Why Maskwise may refuse a model that runs alone: a changed form is refused alone, too."""
+        """Why Maskwise may refuse a model that ONNX Runtime alone runs: ONNX Runtime alone refuses
+        a changed form of the model. None if ONNX Runtime alone runs both forms."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),

@@ -1,4 +1,4 @@
-// A fuzz target without libFuzzer: runs inputs from files, then random inputs at full speed.
+// A fuzz target without libFuzzer. Runs the inputs in files, then INPUTS random inputs.
 // usage: PROGRAM INPUTS SEED [FILE...]
 
 #include "random_input.hpp"

@@ -15,7 +15,7 @@ ASKED = {
 
 
 class Planted:
-    """A client. Its process number n takes times[n]; later processes take the last time."""
+    """A client. A call in its nth process takes times[n]; in later processes, the last time."""
 
     process = None
 

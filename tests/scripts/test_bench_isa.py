@@ -13,7 +13,7 @@ CASE = Case("sweep", "a", SHAPE, SHAPE, SHAPE, SHAPE)
 
 
 def way(name: str, *seconds: float, state: str = "right") -> Worker:
-    """A client. Each comparison measures the next of `seconds`."""
+    """A worker process that reports the next of `seconds` for each comparison."""
     answers = iter(seconds)
     now = 0.0
 

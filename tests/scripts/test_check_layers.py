@@ -67,4 +67,4 @@ def test_finds_an_include_cycle(tmp_path: Path) -> None:
     tree(tmp_path, "src/plan/a.cpp", '#include "plan/a.hpp"\n#include "plan/b.hpp"\n')
     faults = tree(tmp_path, "src/plan/b.hpp", '#include "plan/a.hpp"\n')
     assert len(faults) == 1
-    assert faults[0].startswith("src: units include each other in a circle: plan/")
+    assert faults[0].startswith("src: units include each other in a cycle: plan/")

@@ -1,4 +1,4 @@
-"""Runs the field kit's run.py with test stages, then scripts/take_figures.py on the new file."""
+"""Runs the field kit's run.py with test stages, then scripts/take_figures.py on run.py's file."""
 
 import json
 import sys

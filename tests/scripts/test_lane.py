@@ -1,4 +1,4 @@
-"""scripts/lane sets a program's environment by the files of an oneDNN installation."""
+"""scripts/lane sets a program's environment by the files of a oneDNN installation."""
 
 import os
 import shutil

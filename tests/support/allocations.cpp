@@ -64,7 +64,7 @@ void operator delete(void* address, std::size_t) noexcept {
     release(address);
 }
 
-// Array forms are defined here, because a sanitizer would replace libstdc++'s.
+// Array forms are defined here, because a sanitizer would replace those of libstdc++.
 void* operator new[](std::size_t bytes) {
     return operator new(bytes);
 }

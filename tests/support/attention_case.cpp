@@ -79,7 +79,7 @@ grid biases_of_slopes(const attention_case& problem, grid biases) {
     return biases;
 }
 
-// Not 0 for each score that neither the rules nor cond mask.
+// A grid of the scores' shape: 0 if the rules or, with `by_cond`, cond masks the score; else 1.
 grid unmasked_scores(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
     grid unmasked{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
@@ -90,7 +90,7 @@ grid unmasked_scores(const attention_case& problem, bool by_cond = true) {
     });
 }
 
-// The masked scores. `sizes`: the sum of the absolute terms of each score that has a weight.
+// The masked scores. `sizes`: for each unmasked score, the sum of its terms' absolute values.
 struct attention_scores {
     grid values, sizes;
 };

@@ -64,12 +64,12 @@ struct wanted_attention {
 
 // The result by the definition, in double precision.
 wanted_attention expected(const attention_case& problem);
-// For each key, whether the rules and, with `by_cond`, cond leave the key unmasked for any row of
-// any head.
+// For each key, whether at least one row of one head sees the key under the rules and, with
+// `by_cond`, under cond.
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
-// dense: row-major. any: may be permuted, backward or with gaps. repeated: as any, and strides may
-// be 0; for inputs. turned: dense, but the last two dimensions are transposed.
+// dense: row-major. any: may be permuted, backward or with gaps. repeated: for inputs; like any,
+// but strides may be 0. turned: dense, but the last two dimensions are transposed.
 enum class layout { dense, any, repeated, turned };
 
 // Places a tensor in memory of random bits.

@@ -22,7 +22,7 @@ constexpr std::int64_t power(int exponent) {
 
 inline constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-// bytes of the largest operand that a test allocates
+// Bytes of the largest operand that a test allocates.
 inline constexpr std::int64_t longest_memory = power(16);
 inline constexpr std::int64_t huge_extents[] = {
     power(16),     power(31) - 1, power(31), power(31) + 1, power(32), power(47), power(48),
@@ -61,7 +61,7 @@ inline wide elements_of(numbers extents) {
     return count;
 }
 
-// Bytes that the elements span before element {0,...,0}, and from this element on.
+// The bytes that a tensor's elements span: before element {0,...,0}, and from this element on.
 struct reach {
     wide before = 0, after = 0;
     bool is_empty = false;

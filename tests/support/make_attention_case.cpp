@@ -19,7 +19,7 @@ std::vector<double> normal_numbers(generator& random, std::int64_t count, double
     return numbers;
 }
 
-// Draws up to 8, up to 70, up to 200, or a multiple of 16 plus or minus 1.
+// Draws 1 to 8, 1 to 70, 60 to 200, or a number within 1 of a multiple of 16 up to 96.
 std::int64_t draw_count(generator& random) {
     switch (draw(random, 0, 3)) {
     case 0:

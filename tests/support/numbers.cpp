@@ -29,7 +29,7 @@ std::uint64_t rounded(double size, number_format format) {
     const auto fields = std::bit_cast<std::uint64_t>(size);
     const int exponent = static_cast<int>(fields >> fraction_bits) - bias;
     const int least = least_exponent(format);
-    // In units of the last place, so that a carry into the exponent is correct.
+    // `units` counts units in the last place, so that a carry into the exponent is correct.
     const std::uint64_t hidden = std::uint64_t{1} << fraction_bits;
     const std::uint64_t all = (fields & (hidden - 1)) | hidden;
     const int dropped =

@@ -26,7 +26,7 @@ view dense_view(const void* data, const std::vector<std::int64_t>& extents,
 // the last dimension, and extents of 1 repeat.
 std::int64_t offset_bytes(const view& operand, std::span<const std::int64_t> index);
 
-// Advances the index, the last dimension first. Returns false after the last index. No extent is 0.
+// Advances the index, last dimension first. Returns false after the last index. No extent may be 0.
 bool advance(std::vector<std::int64_t>& index, std::span<const std::int64_t> extents);
 
 // Bytes from the lowest element to element {0,...,0}; not 0 if strides are negative.

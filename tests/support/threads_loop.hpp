@@ -10,7 +10,7 @@
 
 namespace maskwise::test {
 
-// A caller's loop that runs each iteration on a new thread, and adds their number to `calls`.
+// A caller's loop that runs each iteration on a new thread. Adds the iteration count to `calls`.
 inline parallel_loop loop_of(int threads, std::atomic<std::int64_t>* calls = nullptr) {
     return {threads, [=](std::int64_t count, const std::function<void(std::int64_t)>& body) {
                 if (calls != nullptr) *calls += count;

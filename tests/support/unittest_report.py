@@ -45,7 +45,7 @@ def identity(test: unittest.TestCase) -> str:
 
 
 def folder() -> Path | None:
-    """The folder for reports that the summary reads. None if no summary is made."""
+    """The folder for reports that the summary reads. None if MASKWISE_TEST_REPORT is not set."""
     name = os.environ.get("MASKWISE_TEST_REPORT")
     if not name:
         return None

@@ -1,6 +1,6 @@
-// Maskwise's allocations fail while a client works, from operator to execution: the nth one alone,
-// or the nth and all later ones, for every n. A call returns out_of_memory or succeeds without the
-// memory. Nothing leaks, and the same client works right after.
+// A client builds, compiles and executes a graph while Maskwise's allocations fail: for every n,
+// only the nth allocation, or the nth and all later allocations. Each call returns out_of_memory or
+// succeeds without the memory. Nothing leaks, and the client works again right after.
 
 #include "own_allocations.hpp"
 
@@ -15,8 +15,8 @@ namespace {
 
 using namespace test;
 
-// The status of the first call that failed, or nullopt if no call failed. Then `bytes` has every
-// tensor.
+// Returns the status of the first failed call. If no call fails, returns nullopt, and `bytes` has
+// every tensor.
 std::optional<dnnl_status_t> run_client(const std::vector<node>& nodes, memory& bytes) {
     const failures_are_thrown thrown;
     try {
@@ -78,7 +78,7 @@ std::vector<node> merged() {
 
 using scenario_nodes = std::vector<node> (*)();
 
-// Whether an allocation failed. Frees the client's buffers before it returns.
+// Runs a client with failing allocations, frees its buffers, and returns whether one failed.
 bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     memory bytes;
     own_allocations::fail(nth, onwards);
@@ -88,8 +88,8 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
     return failed;
 }
 
-// The fewest blocks that a repeated run leaves, with its shapes cached. A leak leaves blocks in
-// every run, but a handle table leaves a node or bucket only in some.
+// The least growth of live blocks in up to 20 runs with cached shapes. A leak leaves blocks in
+// every run. The handle table leaves a node or bucket only in some runs.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {
@@ -117,8 +117,8 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
     EXPECT_GT(nth, 10) << "Maskwise's allocations were not found";
 }
 
-// Maskwise runs out of memory while it records the inputs of an operator. The client adds the
-// operator all the same. Values that the operator reads must not be merged away.
+// Maskwise runs out of memory while it records the inputs of an operator. The client still adds the
+// operator to a graph. The values that the operator reads must not disappear by a merge.
 TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
     const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
     const node select{

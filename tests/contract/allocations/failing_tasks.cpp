@@ -1,5 +1,5 @@
 // oneTBB has no memory for a task. execute must turn oneTBB's exception into a status. This program
-// defines oneTBB's function that allocates tasks, and the loader finds it before oneTBB's.
+// defines the function that allocates oneTBB's tasks. The loader prefers the program's function.
 
 #include "support/client/graph_client.hpp"
 

@@ -4,8 +4,8 @@
 
 namespace maskwise::contract {
 
-// The process's operator new. It recognizes allocations by Maskwise's plugin, also those through
-// the C++ library, and can make them fail.
+// Replaces the process's operator new. Recognizes allocations by Maskwise's plugin, including those
+// by the C++ library for the plugin, and can make these allocations fail.
 namespace own_allocations {
 
 // The `nth` allocation of Maskwise from now fails (0: the next one). With `onwards`, all later

@@ -1,5 +1,5 @@
-// Preloaded before the plugin, this library adds 25 microseconds to finalizing a graph. That
-// exceeds the bound for a graph of twenty operators, so the overhead test must notice it.
+// Preloaded before the plugin, this library adds 25 microseconds to finalizing a graph. This delay
+// exceeds the bound for a graph of twenty operators, so the overhead test must notice the delay.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>

@@ -1,5 +1,4 @@
-/* For client.c: causal attention whose mask is computed from indices. Two heads, 48 rows and keys.
- */
+/* For client.c: causal attention whose mask is computed from indices. 2 heads, 48 rows and keys. */
 
 #include <math.h>
 

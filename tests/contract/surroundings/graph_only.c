@@ -1,6 +1,6 @@
-/* A client that uses only oneDNN's Graph functions. If it is linked after the plugin with
-   --as-needed, it does not depend on libdnnl. It declares the functions itself, to build without
-   oneDNN. */
+/* A client that uses only oneDNN's Graph functions. If libdnnl is linked after the plugin with
+   --as-needed, the client does not depend on libdnnl. The client declares the functions itself, to
+   build without oneDNN. */
 
 #include <stdint.h>
 #include <stdio.h>

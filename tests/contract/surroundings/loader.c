@@ -1,5 +1,5 @@
 /* usage: loader LIBRARY... Opens libraries with RTLD_LOCAL, as an interpreter opens its extensions.
-   Runs the last one, which is a client. */
+   Runs the last library, which is a client. */
 
 #include <dlfcn.h>
 #include <stdio.h>

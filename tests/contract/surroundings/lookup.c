@@ -1,5 +1,5 @@
-/* usage: lookup LIBRARY. Prints which files' functions dlsym and dlvsym find by LIBRARY's handle.
- */
+/* usage: lookup LIBRARY. Prints the file of each function that dlsym and dlvsym find by the
+   handle of LIBRARY. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* Stands for four oneDNN libraries: one older than the Graph API, one of an unknown major version,
+/* Imitates four oneDNN libraries: one older than the Graph API, one of an unknown major version,
    one with another file name, and one with versioned symbols. */
 
 typedef struct {

@@ -1,4 +1,4 @@
-"""Tests maskwise-info with files, which it reads and never runs, and with processes."""
+"""Tests maskwise-info with processes, and with files, which must be read but never run."""
 
 from __future__ import annotations
 

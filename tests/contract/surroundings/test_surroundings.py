@@ -88,8 +88,8 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, as if there were
-    none."""
+    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which has the effect
+    of a missing libtbb."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -175,8 +175,8 @@ class WithoutOnednn(Case):
         return run([str(SETTING.binaries / "loader"), *map(str, libraries)], variables)
 
     def test_onednn_comes_late_under_another_name(self) -> None:
-        """Prints nothing at load. The first call finds oneDNN, although it was opened with
-        RTLD_LOCAL."""
+        """The plugin prints nothing at load. The first call finds oneDNN, although oneDNN was
+        opened with RTLD_LOCAL."""
         done = self.load_late(SETTING.binaries.parent / "lib" / "late_client.so")
         self.assertEqual(words(done)["create"], "0", done.stderr)
         lines = done.stderr.splitlines()
@@ -441,7 +441,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts of dumps without ids, because only oneDNN's compile counts ids."""
+        """Names and texts of dumps. ID replaces ids, which count only the compiles by oneDNN."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

@@ -1,6 +1,6 @@
-// Clients with many threads. The threads build, compile, execute and destroy graphs at once. Some
-// execute one compiled partition while others create and destroy handles. Threads call from
-// separate task arenas, and the process forks.
+// Clients with many threads. In one test, all threads build, compile, execute and destroy graphs.
+// In other tests, threads share a compiled partition, create and destroy handles meanwhile, or call
+// from separate task arenas. Other tests fork the process.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"

@@ -177,8 +177,8 @@ void set_all(memory& bytes, const logical_tensor& tensor, Number first, Number s
         std::memcpy(&buffer[i * sizeof(Number)], &first, sizeof(Number));
 }
 
-// Scores are 0 and the masked value vanishes. So a row of the result is the mean of its unmasked
-// values.
+// Scores are 0 and the fill is -1e30, so masked values have no weight. A row of the result is the
+// mean of its unmasked values.
 memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     memory bytes;
     for (const auto& tensor : inputs) {
@@ -191,8 +191,8 @@ memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     return bytes;
 }
 
-// The hash of means of up to eight integers, as multiples of 1/840. Rounding does not change the
-// hash.
+// The hash of means of up to eight integers. Exact means are multiples of 1/840. Rounding to such
+// multiples makes the hash independent of rounding errors.
 std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
     std::vector<std::uint8_t> means;
     for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {

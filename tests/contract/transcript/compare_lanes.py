@@ -1,4 +1,4 @@
-"""Tests that with the plugin a Select compiles and executes alike in every lane.
+"""Tests that a Select has the same results in every lane if the plugin is loaded.
 
 Runs each lane's transcript client with the plugin. Compares the results of all `compile/`
 and `wrong/` scenarios, including the hashes of dst, with the results of the first lane.

@@ -1,8 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin, and compares both.
 
-Every difference must be in the list of differences. Every entry of the list must occur if its
-versions and its condition apply. So the list holds exactly the differences between Maskwise and
-oneDNN. The client's scenario "facts" prints the library's version and the conditions.
+Every difference must be in the list of differences. Every entry whose versions and condition apply
+must occur, unless the entry is optional. So the list has exactly the differences between Maskwise
+and oneDNN. The client's scenario "facts" prints the library's version and the conditions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rule:
 
 
 def holds(where: str, facts: dict[str, int]) -> bool:
-    """Whether a text like "3.7+ if no bf16" or "3.7-3.13" matches: the version and the fact."""
+    """Whether a text like "3.7+ if no bf16" or "3.7-3.13" fits oneDNN's version and the facts."""
     versions, _, condition = where.partition(" if ")
     first, is_range, last = versions.removesuffix("+").replace("3.", "").partition("-")
     newest = math.inf if versions.endswith("+") else int(last if is_range else first)

@@ -1,6 +1,6 @@
 // Traps for a library that wraps oneDNN's Graph API: one or more tests per number. The same binary
-// runs with oneDNN alone and with the plugin; MASKWISE_EXPECT says which. Traps 3 and 9 (dumps)
-// concern the process, so surroundings/test_surroundings.py tests them.
+// runs with oneDNN alone (MASKWISE_EXPECT=alone) and with the plugin (MASKWISE_EXPECT=plugin). Trap
+// 3 and the dumps of trap 9 concern the process, so surroundings/test_surroundings.py tests them.
 
 #include "traps_support.hpp"
 
@@ -236,7 +236,7 @@ TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
 }
 
 // 12: exceptions of the client's callbacks reach the client through the plugin. oneDNN's exceptions
-// become statuses. The transcripts compile/cond_* test that.
+// become statuses, which the transcripts compile/cond_* test.
 TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
     if (is_sycl()) GTEST_SKIP() << "SYCL builds refuse allocators of host functions";
     if (library().minor < 3)

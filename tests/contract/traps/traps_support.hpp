@@ -15,8 +15,8 @@ bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 
-// If the process lacks the oneDNN function, the next functions return dnnl_unimplemented if they
-// return a status. `deps` points to a std::vector<sycl::event> or is null.
+// Each function below that returns a status returns dnnl_unimplemented if the process lacks the
+// oneDNN function. `deps` points to a std::vector<sycl::event> or is null.
 dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps);
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);
@@ -37,8 +37,8 @@ bool a_throwing_allocator_reaches_the_client();
 
 // A 0-D f32 host scalar.
 logical_tensor scalar_of_host(std::size_t id);
-// dst of the Select `spec`, whose input `slot` is a host scalar of this value. The first function
-// runs oneDNN (empty on failure), the second the reference.
+// dst of the Select `spec`, whose input `slot` is a host scalar of this value. run_with_host_scalar
+// calls oneDNN's API (empty on failure). select_with_scalar computes the reference.
 std::vector<std::uint8_t> run_with_host_scalar(const node& spec, std::size_t slot, float value);
 std::vector<std::uint8_t> select_with_scalar(const node& spec, std::size_t slot, float value);
 

@@ -13,7 +13,7 @@ struct tally {
     // Tensors that are wrong by the operators' definitions.
     long other_is_wrong = 0;      // wrong with oneDNN alone, right with the plugin
     long both_are_wrong = 0;      // wrong with oneDNN alone and with the plugin
-    long unreached_are_wrong = 0; // wrong, and computed by oneDNN only beside the plugin
+    long unreached_are_wrong = 0; // wrong, and computed by oneDNN only with the plugin loaded
     long without_nans = 0;        // with the plugin, numbers instead of NaNs after SoftMax
     // Graphs that the plugin runs.
     long with_nans = 0, with_constants = 0, with_scalars = 0;

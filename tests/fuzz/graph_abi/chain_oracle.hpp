@@ -18,7 +18,7 @@ struct exact_tensor {
     test::grid values, certainty;
 };
 constexpr double sure = 0;
-constexpr double after_soft_max = 1; // a NaN's row after SoftMax, which oneDNN may make numbers
+constexpr double after_soft_max = 1; // a row with NaN after SoftMax; oneDNN may have numbers there
 constexpr double open = 2; // a NaN reached an operator whose definition does not mention NaN
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;

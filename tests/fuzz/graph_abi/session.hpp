@@ -26,7 +26,7 @@ struct session {
     std::vector<dnnl_graph_partition_t> partitions;
     std::vector<partition_note> notes; // for each partition
 
-    explicit session(const api& whose) : calls(whose) {}
+    explicit session(const api& library) : calls(library) {}
 
     // Builds the graph and gets its partitions.
     void build(const graph_description& described);

@@ -49,8 +49,8 @@ using owned_partition = owned<dnnl_graph_partition_t>;
 using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
-// Normally a client continues after a call returns an error. While a failures_are_thrown lives,
-// errors and exceptions of calls become a failed_call.
+// Normally a client continues after a call returns an error. During the lifetime of a
+// failures_are_thrown, errors and exceptions of calls become a failed_call.
 struct failed_call : std::runtime_error {
     failed_call(const char* called, dnnl_status_t answer);
     failed_call(const char* called, const std::exception& thrown);
@@ -70,7 +70,7 @@ public:
 void note_failure(const char* function, dnnl_status_t status);
 [[noreturn]] void note_exception(const char* function, const std::exception& thrown);
 
-// Runs one call. Is inline, because calls are timed.
+// Runs one call. Inline, because calls are timed.
 template <typename Run>
 dnnl_status_t call(const char* function, const Run& run) {
     dnnl_status_t status = dnnl_success;

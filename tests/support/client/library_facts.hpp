@@ -1,7 +1,7 @@
 #pragma once
 
-// What this process's oneDNN can do on this CPU, by its public API. Tests expect results
-// accordingly.
+// Abilities of this process's oneDNN on this CPU, determined by its public API. Expected results of
+// tests depend on these abilities.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
@@ -31,7 +31,7 @@ inline bool fuses_attention() {
 bool merges();
 
 // Whether the operator compiles as a single partition. Adds the operator to a temporary graph, so
-// it must not belong to another graph.
+// the operator must not belong to another graph.
 bool runs_alone(dnnl_graph_op_t op);
 
 } // namespace maskwise::test

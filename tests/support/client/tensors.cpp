@@ -68,7 +68,7 @@ std::size_t size_of(const logical_tensor& tensor) {
 
 namespace {
 
-// A hash of the position: neighbours have unrelated bits.
+// A hash, so that neighbouring elements have unrelated bits.
 std::uint32_t mixed(std::uint32_t value) {
     value = (value ^ (value >> 16)) * 0x85ebca6bU;
     value = (value ^ (value >> 13)) * 0xc2b2ae35U;
