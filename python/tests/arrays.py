@@ -35,7 +35,7 @@ def random_array(
 
 
 def lay_out(random: np.random.Generator, values: Array, layout: str) -> Array:
-    """A copy in another layout. 'repeated' repeats the first index of a dimension."""
+    """A copy in another layout. 'repeated' repeats the elements at index 0 of one dimension."""
     if layout == "dense" or values.ndim == 0:
         return values.copy()
     if layout == "misaligned":
@@ -65,11 +65,11 @@ LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 
 @st.composite
 def operands(draw: st.DrawFn, dtypes: st.SearchStrategy[Any]) -> tuple[Array, Array, Array]:
-    """condition, x and y in any layout, whose shapes broadcast. `dtypes` draws three dtypes."""
+    """Draws condition, x and y. Shapes broadcast, layouts vary. `dtypes` draws three dtypes."""
     shapes = draw(
         hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=5, min_side=0, max_side=9)
     ).input_shapes
-    # One dimension may be longer than a vector, or longer than a piece of a cast.
+    # The last dimension may be longer than a vector, or than the pieces in which NumPy casts.
     if draw(st.booleans()):
         long = draw(st.sampled_from([31, 64, 100, 1000, 20_000]))
         shapes = tuple((*shape, draw(st.sampled_from([1, long]))) for shape in shapes)

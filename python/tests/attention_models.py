@@ -43,7 +43,7 @@ RESULTS = ["Y", "present_key", "present_value", "scores"]
 
 @dataclass
 class Case:
-    """A model of one operator."""
+    """A model of one operator, and its inputs."""
 
     kind: str
     feeds: dict[str, Array]
@@ -74,7 +74,7 @@ def element_of(array: Array) -> int:
 
 
 def tolerance(case: Case) -> float:
-    """The allowed difference of two kernels. A large bias makes f32 scores less precise."""
+    """The allowed difference between two kernels. A large bias makes f32 scores less precise."""
     arrays = [array for array in case.feeds.values() if array.dtype.kind == "f"]
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
@@ -97,7 +97,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
         kept[..., : shape[-2] // 2, :] = False
     if random.random() < 0.5:
         return np.asarray(kept)
-    # ONNX Runtime rounds f16 scores next to a bias of -1e4 to multiples of 8.
+    # In f16, no bias of -1e4: ONNX Runtime would round a score plus -1e4 to a multiple of 8.
     finite = [float(np.finfo(dtype).min), -1e4][: 1 if dtype == "e" else 2]
     low = random.choice([-np.inf, *finite])
     bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
@@ -151,7 +151,7 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """A key_padding_mask: lengths, lengths followed by zeros, or a mask that keeps keys above 0."""
+    """A key_padding_mask: lengths, lengths and zeros, or a mask. Positive elements keep keys."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -201,9 +201,8 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
 def draw_rotary(
     random: np.random.Generator, queries: tuple[int, int, int], keys: int, has_past: bool
 ) -> dict[str, Array]:
-    """Cosine and sine caches, and perhaps positions. Caches have at least `keys` positions, and
-    cover a head or its beginning.
-    """
+    """Cosine and sine caches, and perhaps positions. Caches have at least `keys` positions. The
+    rotation covers a whole head or its first elements."""
     batch, rows, depth = queries
     limit = keys + int(random.choice([0, 1, 40]))
     width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
@@ -212,16 +211,15 @@ def draw_rotary(
         # ONNX Runtime reads position_ids as one flat array.
         shape = (batch, rows + int(random.choice([0, 0, 3])))
         ids = random.integers(0, limit, shape)
-        if not has_past:  # ONNX Runtime counts from the first position
+        if not has_past:  # ONNX Runtime reads only the first element, and counts up from it
             ids.flat[0] = random.integers(0, limit - rows + 1)
         feeds["position_ids"] = ids
     return feeds
 
 
 def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
-    """Draws a prompt, one more key per sequence, or more keys of one sequence. The past may have
-    room for more keys.
-    """
+    """Draws a prompt, a decoding step (one new key per sequence), or a later prompt (more keys of
+    one sequence). The buffers of the past may have room for more keys."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     is_rotary = random.random() < 0.6
     batch, key_heads = some(1, 2, 3), some(1, 2, 3)
@@ -267,10 +265,8 @@ DRAWS = {
 }
 
 
-def rows_that_count(case: Case, result: Array) -> Array:
-    """The result with zeros after the end of a shorter prompt, where ONNX Runtime leaves
-    uninitialized values.
-    """
+def with_zeros_past_lengths(case: Case, result: Array) -> Array:
+    """The result, with zeros past a shorter prompt's end, where ONNX Runtime writes nothing."""
     if (
         "seqlens_k" not in case.feeds
         or result.shape[1] != case.feeds["total_sequence_length"].item()
@@ -309,7 +305,7 @@ def spoil_shape(random: np.random.Generator, array: Array) -> Array:
 
 
 def spoil(random: np.random.Generator, case: Case) -> Case:
-    """Adds one property that no exporter writes."""
+    """Changes an attribute, an integer or a shape, or removes an input, as no exporter would."""
     case.is_open = True  # else ONNX Runtime refuses to load the model
     whole = [name for name, array in case.feeds.items() if array.dtype.kind == "i"]
     way = random.random()
@@ -364,7 +360,7 @@ def lengthen(random: np.random.Generator, case: Case) -> None:
             case.feeds[one] = np.concatenate([case.feeds[one], added], axis)
 
 
-def part_keys(random: np.random.Generator, case: Case) -> None:
+def separate_key_heads(random: np.random.Generator, case: Case) -> None:
     """Gives key and value four dimensions, with separate heads, as in cross attention."""
     if case.kind != "MultiHeadAttention":
         return
@@ -374,7 +370,7 @@ def part_keys(random: np.random.Generator, case: Case) -> None:
             case.feeds[name] = split(case.feeds[name], heads)
 
 
-def empty_keys(random: np.random.Generator, case: Case) -> None:
+def remove_keys(random: np.random.Generator, case: Case) -> None:
     """Removes all new keys, so that GroupQueryAttention reads only its past."""
     for name in ("key", "value", "K", "V"):
         if name in case.feeds:
@@ -382,7 +378,7 @@ def empty_keys(random: np.random.Generator, case: Case) -> None:
             case.feeds[name] = case.feeds[name].take([], axis)
 
 
-def one_or_few(random: np.random.Generator, case: Case) -> None:
+def cut_masks(random: np.random.Generator, case: Case) -> None:
     """Cuts a dimension of each mask to one or a few elements."""
     for name in ("attn_mask", "attention_bias", "key_padding_mask"):
         if name in case.feeds and case.feeds[name].ndim > 0:
@@ -392,11 +388,11 @@ def one_or_few(random: np.random.Generator, case: Case) -> None:
             case.feeds[name] = array.take(range(min(size, array.shape[axis])), axis)
 
 
-LOOSE = [reshape_numbers, reshape_numbers, lengthen, part_keys, empty_keys, one_or_few]
+LOOSE = [reshape_numbers, reshape_numbers, lengthen, separate_key_heads, remove_keys, cut_masks]
 
 
 def loosen(random: np.random.Generator, case: Case) -> Case:
-    """Changes one or two properties in ways that ONNX Runtime may accept without documenting."""
+    """Changes one or two properties in ways that ONNX Runtime does not document but may accept."""
     case.is_open = random.random() < 0.8
     for _ in range(int(random.integers(1, 3))):
         LOOSE[int(random.integers(len(LOOSE)))](random, case)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Installs the wheel into a fresh environment, and runs its self-check.
 
-With --build (`scripts/test`) the wheel contains the binaries of that build folder. --install
-(`scripts/release`) installs each wheel of a folder into an environment of each Python on this
-machine, with dependencies from the network. With neither option (`scripts/plain`), `pip install .`
-compiles everything. Without --install, the dependencies come from the environment of the tests, so
-no network is needed.
+With --build (`scripts/test`), the wheel contains the binaries of that build folder. With --install
+(`scripts/release`), each wheel of a folder is installed into a fresh environment of each suitable
+Python on this machine. pip downloads the dependencies. With neither option (`scripts/plain`),
+`pip install .` compiles everything. Without --install, the dependencies come from the environment
+of the tests, so no network is needed.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def examine(python: Path) -> None:
             sys.exit(f"the self-check does not say '{line}'")
     provider = run(python, "-c", "import maskwise.onnxruntime as o; print(o.library())")
     if not provider.startswith(place):
-        sys.exit(f"the provider of ONNX Runtime is not the wheel's: {provider}")
+        sys.exit(f"maskwise.onnxruntime has a library outside the environment: {provider}")
     extension = run(python, "-c", "import maskwise.openvino as o; print(o.library())")
     if not extension.startswith(place):
-        sys.exit(f"the extension of OpenVINO is not the wheel's: {extension}")
+        sys.exit(f"maskwise.openvino has a library outside the environment: {extension}")
     if "/usr/lib" in next(line for line in report.splitlines() if line.startswith("libtbb")):
-        sys.exit("libtbb is the system's, not the environment's")
+        sys.exit("libtbb comes from /usr/lib, not from the environment")
 
 
 def install(wheel: Path, environment: Path) -> None:
@@ -68,7 +68,7 @@ def install(wheel: Path, environment: Path) -> None:
 
 
 def install_beside_torch(wheel: Path, environment: Path) -> None:
-    """Installs the wheel next to torch and NumPy alone: without ml_dtypes, as for most users."""
+    """Installs the wheel beside torch and NumPy, without ml_dtypes, as most users do."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = ROOT / ".deps/torch/lib" / version / "site-packages"
     if not packages.is_dir():
@@ -89,7 +89,7 @@ def check_build(build: Path, folder: Path) -> None:
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "project")
-    shutil.copytree(ROOT / "include", folder / "project/include")  # has the version
+    shutil.copytree(ROOT / "include", folder / "project/include")  # for the package's version
     run("cmake", "--install", build, "--component", "python", "--prefix", package.parent)
     pack = [*PIP, "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     for setting in ("wheel.cmake=false", "wheel.platlib=true"):
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument(
         "--build", type=Path, help="a build folder that contains the Python package"
     )
-    parser.add_argument("--install", type=Path, help="a folder with wheels")
+    parser.add_argument("--install", type=Path, help="a folder that contains wheels")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         if arguments.build:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import hypothesis
 
-# scripts/setup --torch and --exporters install PyTorch and transformers into separate folders.
-# Packages of this environment come first.
+# scripts/setup --torch and --exporters install PyTorch and transformers into separate folders. The
+# running environment's packages come first on the path.
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 for name in ("torch", "exporters"):
     folder = Path(__file__).resolve().parents[2] / ".deps" / name / "lib" / VERSION

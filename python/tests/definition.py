@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-NOTHING = -1e300  # the score of a masked place: -infinity would make its gradient NaN
+NOTHING = -1e300  # the score of a masked key: -infinity would make gradients NaN
 
 
 def attention(
@@ -20,10 +20,9 @@ def attention(
     soft_cap: float | None = None,
     sinks: Any = None,
 ) -> tuple[Any, Any]:
-    """Returns results and the logarithms of the rows' sums. Operands are (..., heads, rows,
-    depth); k and v may have fewer heads. kept and bias broadcast to the scores. A row without
-    keys is 0. Its logarithm is -infinity without a sink.
-    """
+    """Returns the results, and the log-sum-exp of each row's scores. Operands are (..., heads,
+    rows, depth); k and v may have fewer heads. kept and bias broadcast to the scores. A row without
+    keys is 0. If such a row has no sink either, its log-sum-exp is -infinity."""
     np_or_torch, double = module_of(q)
     q, k, v = (double(one) for one in (q, k, v))
     k, v = (for_each_head(one, q) for one in (k, v))
@@ -37,7 +36,7 @@ def attention(
         is_masked = is_masked | ~kept
     scores = np_or_torch.where(is_masked, NOTHING, scores)
     column = np_or_torch.zeros_like(scores.sum(-1))[..., None]
-    columns = [scores, column + 2 * NOTHING]  # so that a row without keys has a column
+    columns = [scores, column + 2 * NOTHING]  # amax needs a column, even if there are no keys
     if sinks is not None:
         columns.append(column + double(sinks)[:, None, None])
     scores = np_or_torch.concatenate(columns, -1)

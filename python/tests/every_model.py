@@ -4,10 +4,10 @@ transformers can build from a small configuration.
 usage: every_model.py [--part I N] [TYPE...]
 
 A type agrees if its results equal those of eager or SDPA attention, and if masked words have no
-effect, as in eager attention. Models are built by from_config() and by set_attn_implementation().
+effect, as in eager attention. from_config() and set_attn_implementation() select the attention.
 Each model runs without padding, with padding on the left and with padding on the right. If
 transformers refuses "sdpa" (for "maskwise_flash": "flash_attention_2") for a type, Maskwise must
-refuse the type with transformers' text.
+refuse the type with transformers' text. Maskwise may also refuse types with attention of their own.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Case:
     expected: list[Any]
     sdpa_results: list[Any] | None = None  # may differ from eager results in rows without keys
     changed: dict[str, Any] | None = None  # inputs with other tokens where the mask is 0
-    is_independent: bool = False  # eager attention ignores masked tokens
+    is_independent: bool = False  # in eager attention, masked tokens have no effect on other rows
 
 
 def cases_of(model: Any) -> list[Case]:
@@ -169,7 +169,7 @@ def counted() -> Iterator[Count]:
 
 @contextmanager
 def pretended_flash_attn() -> Iterator[None]:
-    """Makes transformers act as if flash_attn were installed, and refuse only the model."""
+    """Makes transformers act as if flash_attn were installed. Errors are then about the model."""
 
     def correct(self: Any, attn_implementation: Any, *_: Any, **__: Any) -> Any:
         return self.get_correct_attn_implementation(attn_implementation, True)
@@ -315,7 +315,7 @@ def main() -> int:
     for kind in arguments.types or sorted(CONFIG_MAPPING)[part::parts]:
         verdict = within(SECONDS, kind)
         counts[verdict.summary()] += 1
-        counts["no attention of the interface"] += (
+        counts["agreed without a call of Maskwise"] += (
             verdict.summary() == "agreed" and not verdict.attentions
         )
         details = verdict.unbuilt or "; ".join(verdict.faults or verdict.refused)

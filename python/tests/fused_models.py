@@ -18,11 +18,11 @@ from where_models import session_of
 F32, F16, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 DTYPES = {F32: np.dtype("f"), F16: np.dtype("e")}
 NAMES = {F32: "f32", F16: "f16"}
-# Tolerances of softmax weights and of means of normally distributed numbers.
+# Absolute tolerances of softmax weights, and of weighted means of normally distributed numbers.
 TOLERANCE = {F32: 2e-5, F16: 4e-3}
 Node = onnx.NodeProto
 Feeds = dict[str, Array]
-# A step of a chain: its operator and its inputs. The empty name stands for the row.
+# A step of a chain: its operator and its inputs. The empty name stands for the previous value.
 STEPS: dict[str, tuple[str, Sequence[str]]] = {
     "mul": ("Mul", ["", "scale"]),
     "mul_reversed": ("Mul", ["scale", ""]),
@@ -56,8 +56,8 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
 
 
 def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False) -> list[Node]:
-    """The steps over the row, and a Softmax. With `zeros`, also operators that replace NaN by
-    0."""
+    """Nodes that apply the named steps and a Softmax to the value `row`. With `zeros`, also nodes
+    that replace NaN by 0."""
     nodes = []
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
     for name, (before, after) in zip(names, itertools.pairwise(links), strict=True):
@@ -90,9 +90,8 @@ def make_model(
     is_open: bool = False,
     inner_values: dict[str, Shape] | None = None,
 ) -> bytes:
-    """A model of the nodes. Inputs have the feeds' shapes, or open extents if `is_open`. `shapes`
-    overrides these shapes. `inner_values` declares shapes of inner values.
-    """
+    """A model of the nodes. Inputs have the feeds' shapes, or dynamic extents if `is_open`.
+    `shapes` overrides these shapes. `inner_values` declares shapes of inner values."""
     declared = {n: [None] * a.ndim if is_open else a.shape for n, a in feeds.items()}
     declared |= shapes or {}
     kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in feeds.items()}
@@ -113,7 +112,7 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model in which a Reshape computes the value `name`, with the value's declared shape."""
+    """A model in which a Reshape computes `name`. The model declares the shape of this value."""
     inputs = {one: array for one, array in feeds.items() if one != name}
     inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
@@ -126,7 +125,7 @@ def reshaped(
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session. Asserts its claims except Where's, for example "rows f32 3 nodes"."""
+    """A session. Asserts its claims, such as "rows f32 3 nodes". Claims of Wheres do not count."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
@@ -151,7 +150,7 @@ def used(nodes: list[Node], arrays: Feeds) -> Feeds:
 
 
 def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
-    """Inputs with fully masked rows, and with scores that are NaN and infinite."""
+    """Inputs with a fully masked row if the mask has rows, and with NaN and infinite scores."""
     x = 4 * normal(random, shape, element)
     bias = normal(random, mask, element)
     cond = np.asarray(random.random(mask) < 0.7)
@@ -170,9 +169,9 @@ def sdpa(masked: str, batch_first: bool = False) -> list[Node]:
     nodes = heads if batch_first else []
     q, v = ("qh", "vh") if batch_first else ("q", "v")
     nodes += [
-        op("Transpose", "k", "turned", perm=perm),
+        op("Transpose", "k", "transposed", perm=perm),
         op("Mul", q, "half", "qs"),
-        op("Mul", "turned", "half", "ks"),
+        op("Mul", "transposed", "half", "ks"),
         op("MatMul", "qs", "ks", "scores"),
         *chain([masked] if masked else [], "scores", "w", zeros=True),
         op("MatMul", "w", v, "back" if batch_first else "o"),
@@ -192,7 +191,7 @@ def masked_fill(batch_first: bool = False) -> list[Node]:
     q, v = ("qh", "vh") if batch_first else ("q", "v")
     return [
         *moved,
-        op("MatMul", q, "turned", "scores"),
+        op("MatMul", q, "transposed", "scores"),
         *chain(["div", "keep"], "scores", "w"),
         op("MatMul", "w", v, "back" if batch_first else "o"),
         *last,
@@ -207,7 +206,8 @@ def attention_feeds(
     batch_first: bool = False,
     element: int = F32,
 ) -> Feeds:
-    """Inputs of {batch, heads, rows, depth}. Each row keeps its first key."""
+    """Inputs of shape {batch, heads, rows, depth}, or {batch, rows, heads, depth} with
+    `batch_first`. The mask keeps the first key of each row."""
     feeds = {n: normal(random, query if n == "q" else key, element) for n in "qkv"}
     if batch_first:
         feeds = {name: np.ascontiguousarray(a.swapaxes(1, 2)) for name, a in feeds.items()}
@@ -235,7 +235,7 @@ def checked(
     threads: int = 1,
     **model: Any,
 ) -> Any:
-    """A session for a model of the nodes. Asserts these claims, and the results by definition."""
+    """A session for a model of the nodes. Asserts the claims, and that results equal expected()."""
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
     result = make_model(nodes, feeds, element, constants, **model)
     session = fused_session(result, capfd, *claims, threads=threads)
@@ -244,9 +244,8 @@ def checked(
 
 
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
-    """A model with open shapes and one node for Maskwise, and two sets of inputs. The first set is
-    small. The second set has megabytes, but its output would have gigabytes.
-    """
+    """A model with dynamic shapes and one node for Maskwise, and two sets of inputs. The first set
+    is small. The second set has megabytes, but its output would have gigabytes."""
     random = np.random.default_rng(0)
     short, long = (2, 60_000)
     if kind == "where":

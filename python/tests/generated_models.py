@@ -93,10 +93,10 @@ class Generator(Builder):
         """A value of this shape. A Transpose may compute the value."""
         rank = len(shape)
         order = list(range(rank))
-        kind = self.pick(["as is", "as is", "turned", "heads", "any"])
+        kind = self.pick(["as is", "as is", "transposed", "heads", "any"])
         if kind == "as is":
             return self.draw(shape, self.element)
-        if kind == "turned":
+        if kind == "transposed":
             order[-2:] = order[:-3:-1]
         elif kind == "heads" and rank > 2:
             order[-3:-1] = order[-2:-4:-1]
@@ -220,7 +220,7 @@ class Generator(Builder):
         return self.emit("And", asked, self.broadcast(shape, BOOL)) if self.chance(0.3) else asked
 
     def if_(self, x: Value) -> Value:
-        """An If whose branches use the same names."""
+        """An If whose two branches use the same value names."""
         branches: dict[str, Any] = {}
         before = self.counts["v"]
         for name in ("then_branch", "else_branch"):
@@ -277,13 +277,13 @@ class Generator(Builder):
                 self.attempt(self.pick(kinds), self.pick(floats))
 
     def attempt(self, build: Callable[..., Any], *arguments: Value) -> None:
-        """Builds a motif up to a node that NumPy cannot run. The earlier nodes stay."""
+        """Builds a motif. If NumPy cannot run a node, the motif ends before this node."""
         with suppress(NOT_RUN):
             build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """The model's outputs: most values without a consumer, and a few other values. Rarely, a
-        value is two outputs."""
+        """The model's outputs: most values without a consumer, and a few other values. Rarely,
+        another value is added, which may repeat an output."""
         read = {name for node in self.nodes for name in node.input}
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced]
@@ -299,7 +299,7 @@ class Generator(Builder):
         outputs = self.outputs()
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced and one not in outputs]
-        told = [
+        declared = [
             one for one in inner if one.name in self.declared or self.chance(self.declares_inner)
         ]
         graph = helper.make_graph(
@@ -311,7 +311,7 @@ class Generator(Builder):
             ],
             [self.declare(one, self.pick(["none", "open", self.mode(1)])) for one in outputs],
             self.constants,
-            value_info=[self.declare(one, self.mode(1)) for one in told],
+            value_info=[self.declare(one, self.mode(1)) for one in declared],
         )
         imports = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=10)

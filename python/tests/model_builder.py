@@ -1,4 +1,4 @@
-"""Builds a random model: its nodes, and its values in f64."""
+"""Builds a random model: its nodes, and the value of every tensor in f64."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Builder:
         self.results: list[Value] = []
         self.undeclared: set[str] = set()  # values whose shapes the model must not declare
         self.declared: set[str] = set()  # values whose shapes the model must declare
-        # values of nodes that NumPy cannot run, and values after them
+        # results of nodes that NumPy cannot run, and all values computed from these results
         self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
         # Chances of unusual properties.
@@ -181,7 +181,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # Hosts may refuse the node, but not because of a shape.
+            # A host may refuse the attribute, but a declared shape must not be the cause.
             self.undeclared.update(node.input)
             self.declared.update(node.output)
             self.unknown.update(node.output)
@@ -194,7 +194,7 @@ class Builder:
             self.unknown.update(node.output)
 
     def inside(self, arguments: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
-        """A subgraph, which may also read values from outside."""
+        """A subgraph, which may read values of the outer graph."""
         outside, visible = self.nodes, len(self.values)
         self.nodes = []
         self.values += arguments

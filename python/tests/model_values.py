@@ -1,7 +1,7 @@
-"""Computes the values of a model's graph twice in f64: exactly, and with every rounding displaced
-("shaken").
+"""Computes each value of a model's graph twice in f64: "exact" and "shaken". For shaken values,
+each operator that rounds adds random noise, as large as one rounding error of the model's type.
 
-The difference of these values bounds the difference of two correct runs of the model.
+The difference between exact and shaken values bounds the difference between two correct runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pair = tuple[Array, Array]
 Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
 LEAST_WEIGHT = 2.0**-120  # hosts may compute a smaller weight as 0
-# With this many elements, the order of a Softmax's sum may change the sum as much as a rounding.
+# If a Softmax sums this many weights, another order may change the sum by one rounding error.
 SUMMED_EXACTLY = 4096
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
 LARGEST = {F32: (2 - 2.0**-23) * 2.0**127, F16: 65504.0}
@@ -105,8 +105,9 @@ RULES: dict[str, Callable[..., Any]] = {
 }
 # Operators whose f32 results differ between hosts.
 ROUNDING = ("Div", "LeakyRelu", "MatMul", "Mul", "Softmax", "Tanh")
-# In f32, hosts compute equal sums of equal values. If the values differ, the sums' rounding may be
-# much larger than the difference. In f16, a host may round before or after a sum.
+# In f32, all hosts compute the same sum of the same two values. If an input differs between hosts,
+# the sum's rounding may be much larger than this difference. In f16, a host may round before or
+# after a sum.
 SUMS = ("Add", "Sub")
 
 
@@ -147,8 +148,8 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # Infinity times a weight that a host may compute as 0 is NaN in one run, and infinite
-            # in another.
+            # A host may compute a tiny weight as 0. Infinity times this weight is then NaN instead
+            # of infinite.
             x = np.where(np.isfinite(x), x, np.where(np.isnan(exact), 0, np.nan))
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]

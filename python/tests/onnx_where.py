@@ -79,7 +79,7 @@ def choice(then: Sequence[onnx.NodeProto], otherwise: Sequence[onnx.NodeProto]) 
 
 
 def draw_shapes(random: np.random.Generator) -> list[tuple[int, ...]]:
-    """Three shapes that broadcast to each other. Each may be the largest."""
+    """Three shapes that broadcast to each other. Any of them may have the most dimensions."""
     whole = [int(extent) for extent in random.integers(0, 8, int(random.integers(0, 5)))]
     shapes = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A pytest plugin that replaces np.where by maskwise.where and counts the calls."""
+"""A pytest plugin that replaces np.where with maskwise.where, and prints the number of calls."""
 
 from __future__ import annotations
 

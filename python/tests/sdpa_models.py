@@ -30,13 +30,13 @@ class Attention:
     mask: str = "none"  # or "bool" or "bias"
     mask_shape: tuple[int, ...] = ()
     scale: float | None = None
-    turned: tuple[str, ...] = ()  # operands of "qkvo" with the layout {batch, rows, heads, depth}
+    transposed: tuple[str, ...] = ()  # operands of "qkvo" that are {batch, rows, heads, depth}
     transposed_b: bool = True  # MatMul transposes the key; else a Transpose does
     scaled: str = "scores"  # what the scale multiplies: "scores" or "query"
     cap: float | None = None
     zeroes_nan: bool = False
-    selects: bool = False  # the mask replaces scores; else a Select makes a bias of the mask
-    opens: bool = False
+    selects: bool = False  # a Select masks the scores; else a Select makes a bias from the mask
+    opens: bool = False  # the model leaves extents dynamic
     element: ov.Type = field(default=F32)
     seed: int = 0
 
@@ -46,7 +46,7 @@ class Attention:
     def shape_of(self, name: str) -> tuple[int, ...]:
         extents = {"q": (self.rows, self.depth), "k": (self.keys, self.depth)}
         rows, columns = extents.get(name, (self.keys, self.columns))
-        if name in self.turned:
+        if name in self.transposed:
             return (self.batch, rows, self.heads, columns)
         return (self.batch, self.heads, rows, columns)
 
@@ -69,7 +69,7 @@ def drawn(seed: int) -> Attention:
         causal=bool(random.random() < 0.3),
         mask=str(one("none", "bool", "bool", "bias")),
         scale=one(None, 0.25, -1.5),
-        turned=tuple(n for n in "qkvo" if random.random() < 0.5),
+        transposed=tuple(n for n in "qkvo" if random.random() < 0.5),
         transposed_b=bool(one(True, False)),
         scaled=str(one("scores", "query")),
         cap=one(None, None, 5.0),
@@ -126,8 +126,8 @@ def attention_model(case: Attention) -> ov.Model:
         shape = list(case.shape_of(name))
         dims = [-1, -1, -1, shape[3]] if case.opens else shape  # SDPA needs a known depth
         inputs[name] = ops.parameter(ov.PartialShape(dims), case.element, name=name)
-        turned = name in case.turned
-        heads[name] = ops.transpose(inputs[name], [0, 2, 1, 3]) if turned else inputs[name]
+        transposed = name in case.transposed
+        heads[name] = ops.transpose(inputs[name], [0, 2, 1, 3]) if transposed else inputs[name]
     parameters = list(inputs.values())
     mask = None
     if case.mask != "none":
@@ -145,7 +145,7 @@ def attention_model(case: Attention) -> ov.Model:
     else:
         result = by_operators(case, *heads.values(), mask)
         result.set_friendly_name("attention")
-    if "o" in case.turned:
+    if "o" in case.transposed:
         result = ops.transpose(result, [0, 2, 1, 3])
     return ov.Model([result], parameters)
 
@@ -168,7 +168,9 @@ def arrays_of(case: Attention) -> list[Array]:
 
 def attention_of(case: Attention, arrays: list[Array]) -> Array:
     q, k, v = (
-        array.astype(float).transpose(0, 2, 1, 3) if name in case.turned else array.astype(float)
+        array.astype(float).transpose(0, 2, 1, 3)
+        if name in case.transposed
+        else array.astype(float)
         for name, array in zip("qkv", arrays, strict=False)
     )
     mask: dict[str, Any] = {}
@@ -180,4 +182,4 @@ def attention_of(case: Attention, arrays: list[Array]) -> Array:
     result, sums = definition.attention(q, k, v, scale=case.scale, soft_cap=cap, **mask)
     if case.whole or not case.zeroes_nan:
         result = np.where(np.isneginf(sums)[..., None], np.nan, result)
-    return result.transpose(0, 2, 1, 3) if "o" in case.turned else result
+    return result.transpose(0, 2, 1, 3) if "o" in case.transposed else result

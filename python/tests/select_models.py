@@ -11,7 +11,7 @@ import openvino as ov
 from arrays import BFLOAT16, Array
 from openvino import opset13 as ops
 
-# All types of Select-1 in Maskwise.
+# All types that Maskwise supports for Select-1.
 TYPES = {
     ov.Type.boolean: np.dtype("?"),
     ov.Type.i8: np.dtype("b"),
@@ -39,7 +39,7 @@ def select_model(
     broadcast: str = "numpy",
     then: Callable[[Node], Node] = lambda select: select,
 ) -> ov.Model:
-    """A Select of three parameters, named select; `then` builds its consumer."""
+    """A Select of three parameters. The node's name is select; `then` builds its consumer."""
     kinds = (ov.Type.boolean, element, element)
     inputs = [
         ops.parameter(shape, kind, name=name)
@@ -56,19 +56,19 @@ def selects(model: ov.Model) -> list[str]:
 
 
 def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
-    """How the CPU plugin runs each node; Reference is an operation of an extension."""
+    """The CPU plugin's layer type of each node. An extension's operation has type Reference."""
     nodes = compiled.get_runtime_model().get_ordered_ops()
     return [node.get_rt_info()["layerType"].astype(str) for node in nodes]
 
 
 def count_taken(model: ov.Model | ov.CompiledModel) -> int:
-    """How many operations Maskwise runs in a compiled model, except in bodies."""
+    """How many operations Maskwise runs in a compiled model, without the bodies of If and Loop."""
     compiled = compile_model(model) if isinstance(model, ov.Model) else model
     return kinds_of_run(compiled).count("Reference")
 
 
 def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
-    """The first output. Passes bfloat16 as bits."""
+    """The first output. Passes bfloat16 inputs as uint16."""
     request = compiled.create_infer_request()
     for port, array in zip(compiled.inputs, arrays, strict=True):
         bits = np.ascontiguousarray(array).reshape(array.shape)
@@ -83,7 +83,7 @@ def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
 
 
 def accelerate(model: ov.Model, **options: Any) -> ov.Model:
-    """Accelerates for the precision of SETTINGS."""
+    """Accelerates the model for the precision in SETTINGS."""
     return maskwise.openvino.accelerate(model, **{"precision": "f32", **options})
 
 

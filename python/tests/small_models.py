@@ -25,7 +25,7 @@ from transformers.models.auto.modeling_auto import (
 MOST_PARAMETERS = 40_000_000
 LENGTH, DECODED = 40, 23
 WORDS = 99
-# Values of a configuration's numbers, by patterns of their names. The first match counts.
+# Small values for a configuration's fields, by patterns of their names. The first match counts.
 SIZES = (
     (r"^(hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|emb_dim|width)$", 64),
     (r"^(word_embed_proj_dim|lm_hidden_size|out_hidden_size|hidden_dim|text_embed_dim)$", 64),
@@ -60,7 +60,7 @@ SIZES = (
 
 
 LISTS = {"attn_layer_indices": [1], "mrope_section": [2, 3, 3]}
-# Values of numbers that default configurations leave out. A model may accept only some values.
+# Overrides of SIZES, and values of fields that are None by default. A model may refuse a variant.
 Variant = dict[str, Any]
 VARIANTS: tuple[Variant, ...] = (
     {"num_key_value_heads": 2, "head_dim": 16},

@@ -1,4 +1,4 @@
-"""Runs models in ONNX Runtime without Maskwise, in processes that invalid operands may crash."""
+"""Runs each model in ONNX Runtime without Maskwise, in a process that the model may crash."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import maskwise.onnxruntime
 import numpy as np
 import onnxruntime as ort
 from arrays import Array
-from attention_models import Case, rows_that_count, tolerance
+from attention_models import Case, tolerance, with_zeros_past_lengths
 from where_models import providers_of, session_of, stock_session
 
 MODELS = int(os.environ.get("MASKWISE_ATTENTION_MODELS", "40"))  # models per operator
-# Since 1.28, a fully masked row is 0, and a soft cap precedes the mask.
+# Since ONNX Runtime 1.28, a fully masked row is 0, and a soft cap precedes the mask.
 IS_NEW = tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 28)
 SECONDS = 20  # a model that runs longer counts as hanging
 MASKWISE = maskwise.onnxruntime.PROVIDER
@@ -86,7 +86,7 @@ def expect_same(case: Case, got: Results, expected: Results) -> None:
     for name, one, other in zip(case.outputs, got, expected, strict=True):
         assert one.shape == other.shape, name
         if name == "Y":
-            one, other = rows_that_count(case, one), rows_that_count(case, other)
+            one, other = with_zeros_past_lengths(case, one), with_zeros_past_lengths(case, other)
         limit = tolerance(case)
         np.testing.assert_allclose(
             one.astype(float), other.astype(float), limit, limit, equal_nan=True, err_msg=name

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind raise a documented error, whose text is one line by Maskwise."""
+"""Arguments of a wrong kind raise a documented error. Its text is one line, written by Maskwise."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from openvino import opset13 as ops
 
 MASK, X, Q = np.ones((2, 3), bool), np.ones((2, 3), "f"), np.ones((2, 4, 8), "f")
 JUNK = np.random.default_rng(0).bytes(500)
+# Parts of error texts by Python, NumPy or nanobind.
 FOREIGN = ("has no attribute", "incompatible function", "C++ type", "truth value", "positional")
 
 
@@ -122,7 +123,7 @@ def test_numbers_of_arguments() -> None:
         call(3)
 
 
-def test_explain_takes_what_where_takes() -> None:
+def test_explain_accepts_operands_of_where() -> None:
     assert maskwise.explain(MASK, None, X).startswith("numpy.where: ")
     assert maskwise.where(MASK, None, X)[0, 0] is None
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 FLOATS = [np.dtype("f"), np.dtype("e"), BFLOAT16]
-# Relative to the largest value. For f32, the error of sums over up to 2000 keys. For the other
-# types, the rounding of the weights and the result.
+# Relative to the largest value. In f32, sums over up to 2000 keys cause the largest errors. In the
+# other types, the rounding of the weights and of the result does.
 TOLERANCE = {FLOATS[0]: 3e-5, FLOATS[1]: 2**-9, FLOATS[2]: 2**-6}
 LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
@@ -170,8 +170,7 @@ def test_the_result_has_the_memory_order_of_q() -> None:
 
 
 def test_calls_that_differ_in_one_argument() -> None:
-    """Runs the calls in turn, twice. If the cache confused two of them, a call would get the wrong
-    plan."""
+    """Runs all calls twice. If the cache confused two calls, a call would run the wrong plan."""
     q, k, v = standard(rows=20)
     on, off = np.tri(20, dtype=bool), np.tri(20, k=-5, dtype="f")
     variants: list[dict[str, Any]] = [
@@ -268,7 +267,7 @@ def test_mask_and_is_causal_exclude_each_other() -> None:
 )
 def test_out_that_cannot_receive_the_result(kind: type[Exception], text: str, out: Any) -> None:
     x = np.ones((3, 4), "f")
-    for _ in range(2):  # a second call may have a cached plan
+    for _ in range(2):  # the second call may use a cached plan
         with pytest.raises(kind, match=text):
             maskwise.attention(x, x, x, out=out)
     assert not np.asarray(out).any()
@@ -283,7 +282,7 @@ def test_out_that_is_an_operand() -> None:
         with pytest.raises(ValueError, match=f"out, of shape .* shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
         assert (out == 3).all()
-        # The next call has a cached plan.
+        # This call caches its plan. The next call uses the cached plan.
         maskwise.attention(*operands, out=np.empty_like(x))
         with pytest.raises(ValueError, match=f"shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
@@ -322,7 +321,7 @@ def test_the_gil_is_released() -> None:
 
 
 def test_from_many_threads_at_once() -> None:
-    """There are more layouts than cached plans."""
+    """The calls have more layouts than the cache can hold plans."""
     calls = [standard(rows=rows) for rows in range(1, 100)]
     expected = [maskwise.attention(*call) for call in calls]
     wrong: list[int] = []

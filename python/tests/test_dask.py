@@ -20,7 +20,7 @@ y = random.random(90).astype("f")
 
 
 def blocks() -> tuple[Any, Any, Any]:
-    """Operands whose chunks are not aligned. One operand has fewer dimensions."""
+    """Operands whose chunks do not align. The third operand has fewer dimensions."""
     return (
         da.from_array(c, chunks=(30, 40)),
         da.from_array(x, chunks=(50, 25)),

@@ -53,7 +53,7 @@ def test_a_row_has_the_same_bits_in_every_batch(
     np.testing.assert_array_equal(right[:, :, :tokens], alone)
 
     q, k, v = operands
-    last = _attention([q[:, :, -rows:], k, v], Mask.causal(from_end=True))  # as with a cache
+    last = _attention([q[:, :, -rows:], k, v], Mask.causal(from_end=True))  # as with a KV cache
     np.testing.assert_array_equal(last, alone[:, :, -rows:])
 
     packed = [

@@ -149,7 +149,7 @@ def test_dates_cannot_be_exported() -> None:
 
 @pytest.mark.parametrize("kind", ["U1", "g", [("a", "i4")], []])
 def test_dtypes_that_cannot_be_exported(kind: Any) -> None:
-    """One is a structure without fields, whose elements have 0 bytes."""
+    """The last dtype is a structure without fields, so its elements have 0 bytes."""
     x = np.zeros(3, kind)
     with pytest.raises(TypeError, match="no DLPack type"):
         maskwise.where(jnp.array(c), x, x)
@@ -240,7 +240,7 @@ def test_every_type_of_torch(name: str) -> None:
     assert got.dtype == x.dtype and torch.equal(got, torch.where(mask, x, y))
 
 
-def test_what_torch_refuses() -> None:
+def test_tensors_that_are_refused() -> None:
     torch = pytest.importorskip("torch")
     z = torch.tensor([1 + 2j, 3 - 1j, 2j])
     lazy = [z.conj(), z.conj().imag, z.real.clone().requires_grad_(), z.real.to_sparse()]

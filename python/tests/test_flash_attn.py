@@ -20,7 +20,7 @@ except ModuleNotFoundError:
 
 
 def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
-    """The result (rows, heads, depth) and the sums (heads, rows) of one sequence."""
+    """One sequence's result (rows, heads, depth) and log-sum-exps (heads, rows)."""
     heads_first = (one.transpose(0, 1) for one in (q, k, v))
     result, sums = definition.attention(*heads_first, kept=kept, soft_cap=cap, sinks=sinks)
     return result.transpose(0, 1).float(), sums.float()
@@ -75,7 +75,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
             one[i, lengths[i] : lengths[i] + rows] = new[i]
     options: dict[str, Any] = {"cache_seqlens": lengths.int(), "causal": True}
     options["window_size"] = (9, 0)
-    if paged:  # blocks of 8, in any order
+    if paged:  # blocks of 8 keys, in random order
         order = torch.randperm(12, generator=torch.Generator().manual_seed(1))
         k, v = (one.reshape(12, 8, 2, 16)[order] for one in (k, v))
         places = order.argsort().reshape(3, 4)[rows_of]
@@ -100,7 +100,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_sums(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """Only rows without keys have a sum of -infinity, for any scores and values."""
+    """A log-sum-exp is -infinity only in a row without keys, whatever the scores and values are."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)
@@ -137,7 +137,8 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
 
 
 def test_parts_are_merged() -> None:
-    """Merges the results of parts of the keys by their sums. A warm-up has only zeros."""
+    """Merges results over slices of the keys by their log-sum-exps. With a scale of 0, queries and
+    values are zeros, as in a server's warm-up."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale
@@ -165,7 +166,7 @@ def test_rows_after_the_last_sequence() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("spoiled", ["qkv", "k", "v"])
 def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoiled: str) -> None:
-    """Odd lengths, so that a tile has rows and keys of several sequences."""
+    """The lengths are odd, so that a tile has rows and keys of several sequences."""
     ends = [0, 33, 34, 73, 120]
     bounds = torch.tensor(ends, dtype=torch.int32)
     inputs = {
@@ -184,7 +185,7 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
 
 
 def test_sums_of_tensors_that_want_gradients() -> None:
-    """As in flash_attn, the result has a gradient, but the sums have none."""
+    """As in flash_attn, the result has a gradient, but the log-sum-exps have none."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
 
@@ -294,7 +295,7 @@ def test_an_error_leaves_the_caches_unchanged() -> None:
 
 
 def test_caches_are_written_for_torch() -> None:
-    """A gradient that needs a cache's old content raises, as after a write by torch."""
+    """A gradient that needs a cache's old content raises an error, as after a write by torch."""
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     caches = draw(2, 4, 2, 8), draw(2, 4, 2, 8)
     saved = [(torch.ones_like(one, requires_grad=True) * one).sum() for one in caches]
@@ -304,7 +305,7 @@ def test_caches_are_written_for_torch() -> None:
             one.backward()
 
 
-def test_flash_attn_refuses() -> None:
+def test_dropout_is_refused() -> None:
     q, k, v = three(2, 9, 4, 16)
     with pytest.raises(NotImplementedError, match="dropout_p"):
         flash_attn.flash_attn_func(q, k, v, dropout_p=0.1)
@@ -369,7 +370,7 @@ def test_alibi(rows: int, keys: int, causal: bool, window: tuple[int, int]) -> N
 
 
 def test_gradients_with_alibi() -> None:
-    """Gradients equal torch's, with and without skipped tiles."""
+    """Gradients are close to torch's, for sizes with and without skipped tiles."""
     slopes = torch.tensor([0.5, 0.01, 3, 0.1])
     for rows, keys in ((40, 70), (300, 400)):
         tensors = [draw(1, n, 4, 16, seed=n).requires_grad_() for n in (rows, keys, keys)]

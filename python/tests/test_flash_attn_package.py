@@ -1,4 +1,4 @@
-"""maskwise.flash_attn.install(): a package named flash_attn, and its padding functions."""
+"""Tests the package flash_attn that maskwise.flash_attn.install() provides."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_uninstalled() -> None:
         import_module("flash_attn")
 
 
-def test_another_package_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flash_attn.uninstall()
     (tmp_path / "flash_attn").mkdir()
     (tmp_path / "flash_attn/__init__.py").write_text("__version__ = 'of others'\n")
@@ -67,7 +67,7 @@ def test_another_package_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     del sys.modules["flash_attn"]
 
 
-def test_a_machine_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_does_nothing_on_a_machine_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     flash_attn.uninstall()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert not flash_attn.install()
@@ -120,7 +120,7 @@ def test_unpadded_and_padded(data: st.DataObject) -> None:
 
 
 def test_unpadded_documents() -> None:
-    """The example in flash_attn's README."""
+    """The example in the docstring of flash_attn's function."""
     unpad = import_module("flash_attn.bert_padding").unpad_input_for_concatenated_sequences
     lengths = torch.tensor([[2, 3, 0, 0, 0, 0], [3, 2, 0, 0, 0, 0], [6, 0, 0, 0, 0, 0]])
     x = draw(3, 6, 4)

@@ -1,4 +1,4 @@
-"""Block tables of maskwise.flash_attn against the same keys and values side by side."""
+"""maskwise.flash_attn returns the same results with block tables and with contiguous caches."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ INVALID = 2**31 - 1
 
 
 class Paged:
-    """A cache of which sequences use random blocks, also the same ones. Unused blocks are NaN, and
-    the table's unused numbers invalid."""
+    """A cache in blocks. Each sequence uses random blocks, and sequences may share blocks. Unused
+    blocks are NaN. Unused entries of the table are invalid."""
 
     def __init__(
         self, size: int, lengths: list[int], dtype: str = "float32", seed: int = 0
@@ -28,7 +28,7 @@ class Paged:
         random = torch.Generator().manual_seed(seed)
         self.lengths, most = torch.tensor(lengths), max(lengths)
         self.table = torch.randint(0, 20, (len(lengths), -(-most // size) + 1), generator=random)
-        # as in caches with keys and values in one tensor
+        # k and v are views of one tensor, as in some servers' caches.
         cache = draw(22, 2, size, 2, 16, seed=seed + 1, dtype=getattr(torch, dtype))
         used = torch.arange(self.table.shape[1]) * size < self.lengths[:, None]
         kept = torch.zeros(22, dtype=torch.bool)
@@ -91,13 +91,12 @@ def test_packed_rows_and_blocks(size: int, dtype: str) -> None:
         more["block_table"] = case.table
         got = flash_attn.flash_attn_varlen_func(q, case.k, case.v, *bounds, **more)
         assert got[0].shape == q.shape and got[2] is None
-        error = 2e-6 if dtype == "float32" else 2e-2  # tiles have other keys
+        error = 2e-6 if dtype == "float32" else 2e-2  # the two calls have different key tiles
         for one, other in zip(got[:2], wanted[:2], strict=True):
             torch.testing.assert_close(one, other, atol=error, rtol=error)
 
 
-def test_calls_that_torch_follows() -> None:
-    """They have gradients, which reach the blocks."""
+def test_gradients_reach_the_blocks() -> None:
     case, q = Paged(8, [17, 30]), draw(2, 3, 4, 16)
     bounds = torch.tensor([0, 3, 6]), torch.tensor([0, 17, 47])
 
@@ -125,7 +124,7 @@ def test_tables_of_any_layout() -> None:
     for table in (case.table.long(), wide[:, ::2], case.table.T.contiguous().T):
         got = flash_attn.flash_attn_with_kvcache(q, case.k, case.v, block_table=table, **more)
         assert torch.equal(got, wanted)
-    case.table.resize_(100)  # nothing holds its memory
+    case.table.resize_(100)  # raises if a call has fixed the storage's size, as .numpy() does
 
 
 def test_no_sequences_and_no_keys() -> None:
@@ -160,7 +159,7 @@ print(most_kilobytes(8192) - before)
 
 
 def test_memory_does_not_grow_with_the_cache() -> None:
-    """The keys and values have 268 MB."""
+    """The keys and values together have 268 MB."""
     process = in_a_process(MEMORY)
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) < 20_000

@@ -1,4 +1,4 @@
-"""Rotary embeddings of maskwise.flash_attn against complex products in float64."""
+"""Compares rotary embeddings of maskwise.flash_attn with complex products in float64."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ except ModuleNotFoundError:
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 
-def turned(x: Any, angles: Any, is_interleaved: bool) -> Any:
-    """x (rows, heads, depth) in float64, as complex numbers times e^(i * angle)."""
+def rotated(x: Any, angles: Any, is_interleaved: bool) -> Any:
+    """x (rows, heads, depth) in float64. Pairs of elements are complex numbers, and are multiplied
+    by e^(i * angle)."""
     half = angles.shape[-1]
     part = x[..., : 2 * half].double()
     parts = (part[..., ::2], part[..., 1::2]) if is_interleaved else part.chunk(2, -1)
@@ -42,7 +43,8 @@ def test_rotary_embeddings(
     angles = 6 * draw(17, half, seed=5).double()
     whole = [one.clone() for one in caches]
     for i, first in enumerate(held):
-        whole[0][i, first : first + new] = turned(k[i], angles[first : first + new], is_interleaved)
+        new_angles = angles[first : first + new]
+        whole[0][i, first : first + new] = rotated(k[i], new_angles, is_interleaved)
         whole[1][i, first : first + new] = v[i]
     more: dict[str, Any] = {"causal": causal, "window_size": window}
     more |= {"rotary_cos": angles.cos().float(), "rotary_sin": angles.sin().float()}
@@ -58,14 +60,14 @@ def test_rotary_embeddings(
         positions = torch.tensor([first + step for step in steps])
         keys = first + new
         kept = kept_places(rows, keys, causal, window)
-        query = turned(q[i], angles[positions], is_interleaved)
+        query = rotated(q[i], angles[positions], is_interleaved)
         wanted, _ = by_definition(query, whole[0][i, :keys], whole[1][i, :keys], kept)
         torch.testing.assert_close(got[i], wanted, atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_rotary_embeddings_are_rounded_once(name: str) -> None:
-    """To the type of q and k, from float32."""
+    """The rotation is computed in float32, and rounded once to the type of q and k."""
     dtype = getattr(torch, name)
     k, angles = draw(1, 9, 2, 16, dtype=dtype), draw(9, 8, seed=1)
     cos, sin = (one.to(dtype) for one in (angles.cos(), angles.sin()))

@@ -41,9 +41,8 @@ def test_models_run_as_without_maskwise(
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
-    """A tanh that differs in the last bit may change the last bit of the sum, which is about 2048
-    times as large. Weights may differ as much as such a change explains, but no more.
-    """
+    """A tanh that differs in its last bit may change the sum's last bit, which is worth about 2048
+    times as much. Weights may differ as much as this change explains, but no more."""
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
     nodes = [
@@ -64,7 +63,7 @@ def test_rows_of_a_sum_of_rounded_values() -> None:
 
 
 def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
-    """The last bit of two large scores decides the weights. A draw may displace both scores
+    """The last bits of two large scores decide the weights. Random noise may change both scores
     alike."""
     nodes = [op("MatMul", "x", "keys", "scores"), op("Softmax", "scores", "weights", axis=-1)]
     nodes += [op("MatMul", "weights", "numbers", "y")]
@@ -102,7 +101,7 @@ def test_a_wrong_first_inference_of_openvino() -> None:
 
 
 def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
-    """ONNX Runtime may run such a node. For example, ONNX Runtime uses axis -2**63 as 0."""
+    """ONNX Runtime may run a node that NumPy cannot. For example, it treats axis -2**63 as 0."""
     builder = Builder(7)
     builder.twists = 1
     x = builder.add_value(np.ones((2, 3), "f"), F32, False)

@@ -17,7 +17,7 @@ def repeated(*shape: int) -> Array:
     return np.broadcast_to(np.float32(1), shape)
 
 
-@pytest.mark.parametrize("depth", HUGE[:-1])  # NumPy has no array of three longer rows
+@pytest.mark.parametrize("depth", HUGE[:-1])  # NumPy refuses three rows of 2**60 elements
 def test_attention_of_a_huge_depth(depth: int) -> None:
     expected: Any = (MemoryError, ValueError)
     with pytest.raises(expected) as refused:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maskwise import Mask
 
-Part = tuple[Mask, Array]  # a mask, and True for each key that it keeps, (sequences, rows, keys)
+Part = tuple[Mask, Array]  # a mask, and its (sequences, rows, keys) array: True is a kept key
 
 
 def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
@@ -279,7 +279,7 @@ def test_errors_name_the_value(make: Any, error: type[Exception], text: str) -> 
     assert text in str(caught.value)
 
 
-def test_attention_refuses_what_does_not_fit() -> None:
+def test_attention_refuses_arguments_that_do_not_fit() -> None:
     q, k, v = random_operands((2, 4, 8, 8), (2, 4, 8, 8), (2, 4, 8, 8))
     for mask, others, error, text in (
         (Mask.lengths([1, 2, 3]), {}, ValueError, "lengths has 3 elements, expected one or 2"),
@@ -335,7 +335,7 @@ def test_a_dense_mask_of_a_list() -> None:
     np.testing.assert_array_equal(maskwise.attention(q, k, v, Mask.dense(bias)), expected)
 
 
-def test_plot_draws_what_is_kept() -> None:
+def test_plot_draws_kept_keys() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     mask = Mask.causal() & Mask.starts([2, 0])
@@ -402,6 +402,6 @@ def test_a_dense_part_of_three_dimensions_is_ambiguous() -> None:
     "array",
     [None, np.zeros((5, 5), int), np.zeros(3, "O"), np.ma.masked_array(np.ones(3)), "text"],
 )
-def test_dense_takes_what_attention_takes(array: Any) -> None:
+def test_dense_refuses_other_types(array: Any) -> None:
     with pytest.raises(TypeError, match=r"expected booleans: .astype\(bool\); or floats"):
         Mask.dense(array)

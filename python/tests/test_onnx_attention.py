@@ -27,12 +27,12 @@ Operands = dict[str, Array]
 Attributes = dict[str, Any]
 
 
-def own_cases() -> list[TestCase]:
+def attention_cases() -> list[TestCase]:
     """ONNX's tests of Attention, except tests that expand the node into other operators."""
     with warnings.catch_warnings():  # other operators' tests warn while they draw inputs
         warnings.simplefilter("ignore")
-        # Collects all operators. ONNX registers its tests when their modules are first imported.
-        # After collect_testcases("Attention"), other operators would have none.
+        # Collects the tests of all operators, because ONNX registers tests only once, when their
+        # modules are imported. After collect_testcases("Attention"), no other tests would exist.
         cases = collect_testcases()
     kinds = {case.name: [node.op_type for node in case.model.graph.node] for case in cases}
     return [case for case in cases if kinds[case.name] == ["Attention"]]
@@ -96,7 +96,7 @@ def run_node(operands: Operands, attributes: Attributes, outputs: list[str]) -> 
     return [results[name] for name in outputs]
 
 
-CASES = own_cases()
+CASES = attention_cases()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_node(case: TestCase) -> None:
     Runner.assert_similar_outputs(expected, got, case.rtol, case.atol)
 
 
-def test_what_is_not_covered() -> None:
+def test_nodes_that_are_not_covered() -> None:
     reasons = Counter(map(reason_against, CASES))
     assert reasons.pop(None) == COVERED
     assert reasons == NOT_COVERED

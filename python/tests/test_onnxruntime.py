@@ -1,4 +1,4 @@
-"""Where by the provider in ONNX Runtime: results are bitwise correct."""
+"""Maskwise's execution provider runs Where in ONNX Runtime. Results are correct to the bit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_node_tests() -> None:
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
 def test_generated_models(element: int) -> None:
-    """Models declare static or open shapes. A model with open shapes runs with several shapes."""
+    """Models declare static or dynamic shapes. With dynamic shapes, a model runs several shapes."""
     random = np.random.default_rng(element)
     for number in range(MODELS // len(TYPES) + 1):
         shapes = draw_shapes(random)
@@ -115,7 +115,7 @@ def test_bits_are_moved() -> None:
 
 
 def test_a_chain_that_may_run_in_place() -> None:
-    """A Where may write over the result of the Where before it, which is its X or Y."""
+    """Each Where has the previous Where's result as its X or Y, and may overwrite this result."""
     links = ["x", "first", "second", "third", "o"]
     nodes = [
         helper.make_node("Where", ["c", before, "y"] if i % 2 else ["c", "y", before], [after])

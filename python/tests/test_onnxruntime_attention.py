@@ -1,4 +1,4 @@
-"""The provider refuses an attention operator, or computes the results of ONNX Runtime's kernels."""
+"""Maskwise's provider refuses an attention operator, or its results equal ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def passes(case: TestCase, make: Any) -> tuple[bool, bool]:
 
 
 def test_node_tests(capfd: Any) -> None:
-    """With Maskwise, no test fails that ONNX Runtime passes. Each node has a line that claims or
-    refuses the node."""
+    """With Maskwise, no test fails that ONNX Runtime passes. A verbose line claims or refuses each
+    node."""
     ran = 0
     for case in CASES:
         passed, claimed = passes(
@@ -59,7 +59,7 @@ def test_node_tests(capfd: Any) -> None:
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_generated_models(kind: str) -> None:
-    """Results equal ONNX Runtime's. Version 1.24 mixes up f16 heads, and refuses some masks."""
+    """Results equal ONNX Runtime's. Its version 1.24 confuses f16 heads, and refuses some masks."""
     claims = Counter[bool]()
     for seed in range(MODELS):
         random = np.random.default_rng(seed)
@@ -113,14 +113,14 @@ def test_scores_are_refused(capfd: Any) -> None:
     assert line_of(capfd, case.model()).endswith("f32,the scores are an output")
 
 
-def test_nothing_masks_deep_heads(capfd: Any) -> None:
+def test_deep_heads_without_a_mask_are_refused(capfd: Any) -> None:
     case = attention_case()
     case.feeds = {name: np.ones((1, 2, 8, 128), np.float32) for name in "QKV"}
     assert line_of(capfd, case.model()).endswith("f32,nothing masks, at a depth of 128")
 
 
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
-    """A prompt of one sequence with two heads of 16. `feeds` adds inputs; None removes an input."""
+    """A prompt of one sequence, with two heads of depth 16. A feed of None removes the input."""
     random = np.random.default_rng(rows)
     arrays = {"query": random.standard_normal((1, rows, 32)).astype("f")}
     arrays |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}

@@ -50,7 +50,7 @@ def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
 
 
 def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
-    """Outcomes without and with Maskwise. None if a session cannot be created or does not run."""
+    """Outcomes without and with Maskwise: None if the session cannot be created or does not run."""
     outcomes = []
     for make in (
         lambda: stock_session(model),
@@ -86,7 +86,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
+def test_rows_without_a_consumer(zeros: bool, capfd: Any) -> None:
     """ONNX Runtime runs nodes whose result is unused. A fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
@@ -100,12 +100,12 @@ def test_rows_without_a_reader(zeros: bool, capfd: Any) -> None:
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
-    "Mul of three": ("Mul", 3, [op("Sum", "i0", "i1", "i2", "r")]),
-    "Where of one": ("Where", 1, [op("Neg", "i0", "r")]),
-    "Where of three": ("Where", 3, [op("Sum", "i0", "i1", "i2", "r")]),
+    "Mul of three inputs": ("Mul", 3, [op("Sum", "i0", "i1", "i2", "r")]),
+    "Where of one input": ("Where", 1, [op("Neg", "i0", "r")]),
+    "Where of three inputs": ("Where", 3, [op("Sum", "i0", "i1", "i2", "r")]),
     "Softmax": ("Softmax", 1, [op("Neg", "i0", "r")]),
-    "Softmax of none": ("Softmax", 0, [op("Constant", "r", value_float=2.0)]),
-    "Transpose of none": ("Transpose", 0, [op("Constant", "r", value_float=2.0)]),
+    "Softmax without inputs": ("Softmax", 0, [op("Constant", "r", value_float=2.0)]),
+    "Transpose without inputs": ("Transpose", 0, [op("Constant", "r", value_float=2.0)]),
 }
 
 
@@ -131,7 +131,7 @@ def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [masked_fill(), ATTENTION], ids=["product", "transposed"])
-def test_attention_without_a_reader(nodes: list[Node], capfd: Any) -> None:
+def test_attention_without_a_consumer(nodes: list[Node], capfd: Any) -> None:
     constants = used(nodes, attention_constants())
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
     feeds = attention_feeds(np.random.default_rng(2), *shapes, nodes is ATTENTION)
@@ -189,7 +189,7 @@ PERMS = [
 ]
 
 
-@pytest.mark.parametrize("which", ["turned", "qh", "vh", "o"])
+@pytest.mark.parametrize("which", ["transposed", "qh", "vh", "o"])
 @pytest.mark.parametrize("perm", PERMS, ids=lambda perm: "_".join(map(str, perm[:5])))
 def test_wrong_transposes(perm: list[int], which: str) -> None:
     """If the input's shape is unknown, `perm` is not checked before the model runs."""
@@ -199,7 +199,7 @@ def test_wrong_transposes(perm: list[int], which: str) -> None:
     constants = used(nodes, attention_constants())
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
     feeds = attention_feeds(np.random.default_rng(3), *shapes, batch_first=True)
-    known = {"turned": [1, 2, 16, 70], "qh": [1, 2, 9, 16], "vh": [1, 2, 70, 16]}
+    known = {"transposed": [1, 2, 16, 70], "qh": [1, 2, 9, 16], "vh": [1, 2, 70, 16]}
     feeds = used(nodes, feeds)
     opened: dict[str, Any] = {name: None for name in changed.input if name in feeds}
     assert_alike(make_model(nodes, feeds, F32, constants, shapes=opened, inner_values=known), feeds)
@@ -208,7 +208,8 @@ def test_wrong_transposes(perm: list[int], which: str) -> None:
 @pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
 @pytest.mark.parametrize("shape", [(3, 40), (3, 2, 20), (40,), ()], ids=len)
 def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: Any) -> None:
-    """The model declares two dimensions, but runs with others: an error, or a correct result."""
+    """The model declares two dimensions, but the input may have another rank. Runs raise an error,
+    or return a correct result."""
     nodes = chain(["mul", "add"], "x")
     nodes[-1].attribute[0].i = axis
     constants = used(nodes, constants_of(F32))
@@ -262,13 +263,13 @@ SQUARE = op("Mul", "x", "x", "m")  # 300 * 300, which is infinite in f16
 # Operators before the Where, and whether Maskwise claims the Where.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     "nothing": ([SQUARE, op("Identity", "m", "v")], False),
-    "one that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
-    "two that move": (
+    "one operator that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
+    "two operators that move": (
         [SQUARE, op("Reshape", "m", "shape", "r"), op("Transpose", "r", "v", perm=[1, 0])],
         True,
     ),
-    "a constant beside": ([SQUARE, op("Concat", "m", "ones", "v", axis=0)], False),
-    "an input beside": ([SQUARE, op("Concat", "m", "x", "v", axis=0)], False),
+    "a Concat with a constant": ([SQUARE, op("Concat", "m", "ones", "v", axis=0)], False),
+    "a Concat with an input": ([SQUARE, op("Concat", "m", "x", "v", axis=0)], False),
     "a Where": ([SQUARE, op("Where", "c", "m", "zero", "v")], False),
     "casts of the model": (
         [SQUARE, op("Cast", "m", "f", to=F32), op("Cast", "f", "v", to=F16)],
@@ -282,10 +283,9 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
-def test_f16_overflows_where_it_does_without(form: str, fuse: str) -> None:
+def test_f16_overflows_only_where_onnx_runtime_does(form: str, fuse: str) -> None:
     """ONNX Runtime computes in f32 and removes adjacent casts. A claimed Where would round its
-    inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime would not round.
-    """
+    inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime would not round."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "another output" else ["o"]
@@ -329,8 +329,8 @@ def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
 
 @pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
 def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
-    """Operators that move elements split the heads. After two of these
-    operators, ONNX Runtime rounds to f16, too."""
+    """One or two operators that move elements split the heads. After two of these operators, ONNX
+    Runtime rounds to f16, too."""
     nodes = []
     for name in "qkv":
         nodes += [op("Mul", "x", "x", f"{name}0"), op("Reshape", f"{name}0", "s", f"{name}1")]
@@ -356,8 +356,8 @@ def test_f16_attention_between_products(moves: int, claims: list[str], capfd: An
 
 
 def test_f16_weights_that_are_moved_in_many_ways(capfd: Any) -> None:
-    """Each of 48 Concats reads its input twice, so 2**48 paths exist. A divisor may be the
-    second output of a Split."""
+    """Each of 48 Concats reads its input twice, so 2**48 paths exist. A divisor may be the second
+    output of a Split."""
     nodes = [op("Where", "c", "x", "zero", "s"), op("Softmax", "s", "v0", axis=-1)]
     for n in range(48):
         nodes += [

@@ -1,4 +1,4 @@
-"""MatMuls, the operators between the MatMuls, and Transposes become one node in ONNX Runtime."""
+"""Attention made of MatMuls, Transposes and other operators runs as one node in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_attention_with_a_soft_cap(capfd: Any) -> None:
         (129, "add", "rows f32 4 nodes"),
     ],
 )
-def test_where_attention_does_not_pay_rows_are_left(
+def test_only_rows_are_claimed_if_attention_does_not_pay(
     depth: int, masked: str, claim: str, capfd: Any
 ) -> None:
     random = np.random.default_rng(16)
@@ -170,15 +170,15 @@ def test_where_attention_does_not_pay_rows_are_left(
     checked(capfd, nodes, feeds, claim)
 
 
-@pytest.mark.parametrize("read", ["turned", "qs", "scores", "w", "w_0"])
-def test_a_second_reader_inside_attention(read: str, capfd: Any) -> None:
-    """The claim ends at a value with a second consumer, which ONNX Runtime computes."""
+@pytest.mark.parametrize("read", ["transposed", "qs", "scores", "w", "w_0"])
+def test_a_second_consumer_inside_attention(read: str, capfd: Any) -> None:
+    """ONNX Runtime computes a value that has a second consumer, so the claim ends there."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
     feeds = used(nodes, attention_feeds(random, (1, 2, 9, 16), (1, 2, 140, 16), (9, 140)))
     claim = {
-        "turned": "attention f32 8 nodes",
+        "transposed": "attention f32 8 nodes",
         "qs": "attention f32 8 nodes",
         "scores": "rows f32 4 nodes",
         "w": "rows f32 4 nodes",
@@ -255,7 +255,7 @@ def test_shapes_that_do_not_fit(
 def test_a_model_that_is_wrong_about_a_shape(
     name: str, shape: tuple[int, ...], is_right: bool
 ) -> None:
-    """A Reshape returns another shape than the model declares: an error, or a correct result."""
+    """A Reshape returns a shape that the model does not declare. The run fails, or is correct."""
     random = np.random.default_rng(22)
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
@@ -297,8 +297,7 @@ def test_sessions_and_threads_at_once() -> None:
 
 
 def test_fused_nodes_are_listed() -> None:
-    """The assigned nodes include inner nodes of a fused node, so the report counts
-    inner nodes."""
+    """The list of assigned nodes includes a fused node's inner nodes, so the report counts them."""
     nodes = masked_fill()
     feeds = used(
         nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))

@@ -1,4 +1,4 @@
-"""Chains around a Softmax as one fused node in ONNX Runtime."""
+"""A chain of operators around a Softmax runs as one fused node in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 def test_generated_chains(element: int) -> None:
-    """Shapes are open. Results are correct, whatever Maskwise claims."""
+    """Shapes are dynamic. Results are correct, whatever Maskwise claims."""
     random = np.random.default_rng(23 + element)
     for _ in range(150):
         steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
@@ -145,7 +145,7 @@ def test_large_rows_on_two_threads(capfd: Any) -> None:
         (128, [], False),
     ],
 )
-def test_rows_that_do_not_pay_stay(
+def test_rows_that_do_not_pay_are_not_claimed(
     columns: int, steps: list[str], is_claimed: bool, capfd: Any
 ) -> None:
     random = np.random.default_rng(5)
@@ -173,14 +173,14 @@ def test_along_the_last_dimension_only(opset: int, axis: int, is_claimed: bool, 
     assert_close(got, wanted, F32)
 
 
-def test_a_value_with_a_second_reader_stays(capfd: Any) -> None:
+def test_a_value_with_a_second_consumer_is_not_fused(capfd: Any) -> None:
     random = np.random.default_rng(7)
     nodes = [*chain(["mul", "keep"], "x", "w"), op("Add", "w", "w_0", "o")]
     feeds = row_feeds(random, (3, 40), (3, 40), F32)
     checked(capfd, nodes, feeds, "rows f32 2 nodes", constants=constants_of(F32, -9.0))
 
 
-def test_a_value_that_leaves_the_graph_stays(capfd: Any) -> None:
+def test_a_value_that_is_an_output_is_not_fused(capfd: Any) -> None:
     random = np.random.default_rng(8)
     nodes = chain(["mul", "keep"], "x", zeros=True)
     constants = used(nodes, constants_of(F32))
@@ -195,7 +195,7 @@ def test_a_value_that_leaves_the_graph_stays(capfd: Any) -> None:
         np.testing.assert_allclose(got[finite], wanted[name][finite], atol=1e-5)
 
 
-def test_a_zero_that_adds_a_dimension_stays(capfd: Any) -> None:
+def test_a_zero_that_adds_a_dimension_is_not_fused(capfd: Any) -> None:
     random = np.random.default_rng(22)
     nodes = chain(["mul", "keep"], "x", zeros=True)
     constants = constants_of(F32) | {"zero": np.zeros((1, 1, 1), "f")}
@@ -222,7 +222,7 @@ def test_inside_if(zeros: bool, capfd: Any) -> None:
         assert_close(got, expected(nodes, feeds, constants)["r"], F32)
 
 
-def test_a_value_read_inside_if_stays(capfd: Any) -> None:
+def test_a_value_read_inside_if_is_not_fused(capfd: Any) -> None:
     """A branch reads the scaled scores, too, so the chain begins after the scaling."""
     random = np.random.default_rng(10)
     nodes = chain(["mul", "keep"], "x", "w")
@@ -288,7 +288,7 @@ def test_a_loop_may_add_dimensions_to_its_state() -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
-def test_a_refused_where_refuses_its_group(capfd: Any) -> None:
+def test_a_refused_where_refuses_its_chain(capfd: Any) -> None:
     """ONNX Runtime may fuse GPT-2's causal mask in opset 13, so Maskwise refuses the Where."""
     nodes = [
         op("Slice", "whole", "from", "to", "axis", "rows"),
@@ -312,7 +312,7 @@ def test_a_refused_where_refuses_its_group(capfd: Any) -> None:
     ]
 
 
-def test_an_optimized_model_needs_no_fusion(tmp_path: Any) -> None:
+def test_a_saved_model_must_not_be_fused(tmp_path: Any) -> None:
     """ONNX Runtime does not save a model whose nodes a provider has fused."""
     nodes = chain(["mul", "keep"], "x")
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))

@@ -1,4 +1,4 @@
-"""Tests the provider's claims, refusals and errors in ONNX Runtime."""
+"""Tests the claims, refusals and errors of Maskwise's provider in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def quantized_model(domain: str) -> bytes:
 
 
 @pytest.mark.parametrize("domain", ["", "com.microsoft"])
-def test_quantized_is_left_to_its_fusion(domain: str, capfd: Any, tmp_path: Path) -> None:
+def test_a_quantized_where_is_left_to_fusion(domain: str, capfd: Any, tmp_path: Path) -> None:
     _, lines = claims(quantized_model(domain), capfd)
     reason = "between DequantizeLinear and QuantizeLinear"
     assert lines == [f"maskwise,refuse,where,Where-16 f32,{reason}"]
@@ -107,7 +107,7 @@ def test_shapes_are_left_alone(extent: int | None, reader: str, provider: str, c
 
 
 @pytest.mark.parametrize(("copies", "verdict"), [(64, "claim"), (65, "refuse")])
-def test_f16_that_comes_through_many_copies(copies: int, verdict: str, capfd: Any) -> None:
+def test_f16_values_that_pass_many_copies(copies: int, verdict: str, capfd: Any) -> None:
     nodes = [op("ScatterND", f"x{n}", "place", "one", f"x{n + 1}") for n in range(copies)]
     nodes.append(op("Where", "c", f"x{copies}", "one", "o", name="where"))
     inputs = [value("x0", TensorProto.FLOAT16, [64]), value("c", BOOL, [64])]
@@ -264,7 +264,7 @@ print(one[0] == one[1], two[0] == two[1], two[0] - one[0])
 
 
 def growth(make: Callable[[], Any], count: int) -> int:
-    """How many bytes `count` sessions add to the process."""
+    """How many bytes `count` sessions add to the process's resident memory."""
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -319,7 +319,7 @@ PLAN = 24 << 10  # upper bound on the bytes of one plan, without scratch
 
 
 def test_memory_follows_threads_not_layers() -> None:
-    """Nodes and plans share the memory of workers."""
+    """Nodes and plans share the scratch memory of the worker threads."""
     calls = ("retained(1, 1, [256])", "retained(1, 64, [256])", "retained(12, 64, [256])")
     ran = in_a_process(f"{BEGIN}{RETAINED}print({', '.join(calls)})")
     assert ran.returncode == 0, ran.stderr
@@ -359,9 +359,8 @@ class ApiBase(ctypes.Structure):
 
 @pytest.mark.parametrize("has_the_first", [True, False])
 def test_an_older_onnxruntime(has_the_first: bool) -> None:
-    """A host without version 24 of the interface gets a status, created by the first function of
-    version 1. Without version 1, the host gets no status.
-    """
+    """If the host lacks version 24 of the interface, the first function of version 1 creates the
+    error status. If the host lacks version 1, too, it gets no status."""
     texts: list[bytes] = []
 
     def make_status(code: int, text: bytes) -> int:
@@ -442,10 +441,10 @@ def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
     alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run it" in alone.stdout
-    made_up = report(where_model(F32, [["a"], ["b"], ["b"]]), tmp_path, "--dim", "a=3")
-    assert made_up.returncode == 1
-    assert "1 of 1" in made_up.stdout and "condition is {3}" in made_up.stdout
-    assert "--dim" in made_up.stdout
+    failed = report(where_model(F32, [["a"], ["b"], ["b"]]), tmp_path, "--dim", "a=3")
+    assert failed.returncode == 1
+    assert "1 of 1" in failed.stdout and "condition is {3}" in failed.stdout
+    assert "--dim" in failed.stdout
 
 
 def test_the_example(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Language models from PyTorch's exporters: logits equal ONNX Runtime's, bitwise if Maskwise claims
 only Where.
 
-scripts/export_models.py made the graphs in models/. Weights are drawn with fixed seeds.
+scripts/export_models.py exports the graphs in models/. Weights are random, with fixed seeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from where_models import options, stock_session
 
 MODELS = Path(__file__).parent / "models"
 VOCABULARY = 101
-# Every Where of a model after ONNX Runtime's optimizers: claimed Wheres, then other Wheres.
+# The Wheres of each model after ONNX Runtime's optimizers: claimed Wheres, then other Wheres.
 CLAIMS: dict[str, tuple[list[str], list[str]]] = {
     "deberta-dynamo": (
         ["node_masked_fill", "node_masked_fill_1", "node_where", "node_where_1"],
@@ -113,7 +113,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
     for one in session.get_inputs():
         shape = [extents.get(dim, dim) for dim in one.shape]
         if one.name == "attention_mask":
-            # "all" uses the IsNaN and Where that exporters write for rows with only padding.
+            # "all" needs the IsNaN and Where that exporters add for rows with only padding.
             least, most = {"none": (shape[1], shape[1]), "some": (1, shape[1]), "all": (0, 0)}[
                 padding
             ]
@@ -149,7 +149,7 @@ def logits(session: Any, stock: Any) -> Iterator[tuple[Any, Any]]:
             feeds = feeds_of(session, batch, sequence, padding)
             got, expected = (one.run(["logits"], feeds)[0] for one in (session, stock))
             assert np.isfinite(expected).all()
-            # DeBERTa sets the embeddings of padding to 0.
+            # DeBERTa sets the embeddings of padding to 0, so its logits may be constant.
             assert np.ptp(expected) > 0 or padding == "all"
             yield got, expected
 

@@ -38,7 +38,7 @@ def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
 
 # Cases that ONNX Runtime runs and Maskwise refuses: the refusal's text, and the reason.
 REFUSED_ALONE = [
-    ("past_value is", "MultiHeadAttention ignores that the past and the value differ in depth"),
+    ("past_value is", "ONNX Runtime does not check that past_value and value have the same depth"),
 ]
 # ONNX Runtime 1.24 checks fewer shapes and numbers, and may read outside the operands.
 REFUSED_ALONE_BEFORE = (
@@ -47,9 +47,9 @@ REFUSED_ALONE_BEFORE = (
 )
 
 
-# Cases that Maskwise runs and ONNX Runtime 1.32 refuses: caches of cosine and sine of unequal
-# lengths, a prompt with a past (1.24 runs it), and a past with another depth of values than of
-# keys. Values without columns crash ONNX Runtime.
+# Cases that Maskwise runs and ONNX Runtime 1.32 refuses: cosine and sine caches of different
+# lengths, a prompt with a past (1.24 runs it), and a past whose keys and values differ in depth.
+# Values without columns crash ONNX Runtime.
 REFUSED_BY_STOCK = (
     "must have the same shape|for a static cache|past_value' dimension 3|^the process ended"
 )
@@ -62,7 +62,8 @@ def may_refuse(failure: str) -> bool:
 
 
 def with_whole_mask(case: Case) -> Case:
-    """The case with the mask broadcast by ONNX's rule. Since opset 24, the rule pads columns."""
+    """The case with a mask of all rows and keys. Since opset 24, a mask that is too short masks the
+    keys past its end."""
     mask, rows = case.feeds["attn_mask"], case.feeds["Q"].shape[-2]
     if case.feeds["Q"].ndim == 3:
         rows = case.feeds["Q"].shape[1]
@@ -77,15 +78,15 @@ def with_whole_mask(case: Case) -> Case:
 
 
 def by_definition(case: Case) -> Results:
-    """The results of ONNX's evaluator, which requires a mask with all rows."""
+    """The results of ONNX's reference evaluator, which needs a mask of all rows and keys."""
     case = with_whole_mask(case)
     results = ReferenceEvaluator(case.model()).run(case.outputs, case.feeds)
     return [np.asarray(one) for one in results]
 
 
 def is_defined(case: Case, change: Any) -> bool:
-    """Whether ONNX Runtime defines the result. Before 1.28, results of spoiled cases and of empty
-    inputs are undefined."""
+    """Whether ONNX Runtime defines the result. Before ONNX Runtime 1.28, the results of spoiled
+    cases and of empty inputs are undefined."""
     return IS_NEW or (change is loosen and all(array.size for array in case.feeds.values()))
 
 
@@ -107,7 +108,7 @@ def expect_right(
 @pytest.mark.parametrize("kind", DRAWS)
 @pytest.mark.parametrize("change", [spoil, loosen])
 def test_odd_models(kind: str, change: Any) -> None:
-    """Results equal ONNX Runtime's without Maskwise, or Maskwise raises an error."""
+    """Results with and without Maskwise are equal, or Maskwise raises an error."""
     judge, claims = StockJudge(), 0
     for seed in range(FIRST, FIRST + MODELS):
         random = np.random.default_rng(seed)
@@ -129,7 +130,7 @@ def test_odd_models(kind: str, change: Any) -> None:
 
 
 def group_case(**feeds: Any) -> Case:
-    """One more key for each of two sequences, which have 9 and 6 keys."""
+    """A decoding step: one new key for each of two sequences, which have 9 and 6 past keys."""
     random = np.random.default_rng(5)
     arrays = {"query": random.standard_normal((2, 1, 32)).astype("f")}
     arrays |= {name: random.standard_normal((2, 1, 16)).astype("f") for name in ("key", "value")}
@@ -184,8 +185,7 @@ def test_forms_that_onnx_runtime_takes(form: str) -> None:
 @pytest.mark.parametrize("odd", [np.inf, np.nan])
 def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
     """With a boolean mask, ONNX Runtime makes each row NaN, but Maskwise does not. With an added
-    mask, Maskwise makes each row NaN, too.
-    """
+    mask, Maskwise makes each row NaN, too."""
     random = np.random.default_rng(rows)
     feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}
     feeds["attn_mask"] = np.arange(rows) < np.full((rows, 1), rows - 1)
@@ -199,7 +199,7 @@ def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
 
 
 def test_keys_past_a_length_do_not_matter() -> None:
-    """Keys that a length of MultiHeadAttention excludes may be NaN."""
+    """Keys past the lengths in MultiHeadAttention's key_padding_mask may be NaN."""
     case = multi_head_case()
     case.feeds["key_padding_mask"] = np.array([4, 9], np.int32)
     expected = alone(case)[0]

@@ -24,14 +24,14 @@ maskwise.onnxruntime.session(sys.argv[1], options)
 """
 
 
-def turned(perm: list[int]) -> Node:
+def transposed(perm: list[int]) -> Node:
     return op("Transpose", "a", "t", perm=perm)
 
 
 # After a Transpose of the outermost dimension, MatmulTransposeFusion swaps Transpose and Cast, but
 # does not report the change.
 BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
-# In this attention, ONNX Runtime's fusion reports its change.
+# In this attention, MatmulTransposeFusion reports its change.
 ATTENTION = [
     op("Transpose", "k", "kt", perm=[0, 2, 1]),
     op("MatMul", "q", "kt", "scores"),
@@ -42,7 +42,7 @@ ATTENTION = [
 # `half` has two consumers, so its Cast stays. With one consumer, the optimizers would run again.
 WHERE = [op("Where", "c", "x", "half", "result")]
 IN_F16 = [op("MatMul", "t", "b", "o"), op("Mul", "x", "half", "more")]
-# Another optimizer makes the number the product's scale.
+# Another optimizer turns the division by `half` into a scale of the MatMul.
 BY_NUMBER = [op("Div", "t", "half", "n"), op("MatMul", "n", "b", "o")]
 
 
@@ -76,14 +76,14 @@ FORMS = {
     "number": (BY_NUMBER, F16, WHERE),
     "cast": (BY_CAST, F32, ATTENTION),
 }
-MODELS = {name: fed([turned([1, 0, 2]), *form[0]], *form[1:]) for name, form in FORMS.items()}
-MODELS["branch"] = fed(in_a_branch([turned([1, 0, 2]), *BY_CAST]), F32, ATTENTION)
+MODELS = {name: fed([transposed([1, 0, 2]), *form[0]], *form[1:]) for name, form in FORMS.items()}
+MODELS["branch"] = fed(in_a_branch([transposed([1, 0, 2]), *BY_CAST]), F32, ATTENTION)
 
 
 def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled: str = "") -> None:
     path = folder / "model.onnx"
     path.write_bytes(model)
-    # In a separate process, because a fault would end this process.
+    # In a separate process, because a crash of ONNX Runtime would end this process.
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
     stock = stock_session(model)
@@ -120,4 +120,4 @@ def test_transposes_without_the_bug(
     form: str, perm: list[int], factor: tuple[int, ...], tmp_path: Path
 ) -> None:
     nodes, element, claimed = FORMS[form]
-    assert_runs(*fed([turned(perm), *nodes], element, claimed, factor), tmp_path, claims=1)
+    assert_runs(*fed([transposed(perm), *nodes], element, claimed, factor), tmp_path, claims=1)

@@ -19,8 +19,8 @@ MASKWISE, CPU = maskwise.onnxruntime.PROVIDER, "CPUExecutionProvider"
 KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
-def test_one_switch_leaves_everything(capfd: Any) -> None:
-    """With the switch off, ONNX Runtime runs all nodes of an attention, and a Where."""
+def test_one_switch_leaves_all_nodes_to_onnx_runtime(capfd: Any) -> None:
+    """With the switch off, ONNX Runtime runs all nodes, of an attention or of a Where."""
     model = example("attention")[0]
     where = where_model(TensorProto.FLOAT, [["n"]] * 3)
     for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):

@@ -1,4 +1,4 @@
-"""Select by Maskwise in OpenVINO has the values, types, shapes and names of OpenVINO's Select."""
+"""Maskwise's Select in OpenVINO has the values, types, shapes and names of OpenVINO's Select."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHAPES = [
     [[2, 1, 1, 33], [2, 3, 4, 33], []],
     [[1, 1, 32, 32], [], [1, 16, 32, 32]],
     [[7, 1], [7, 3], [1, 3]],
-    [[2, 3, 4], [4], []],  # OpenVINO allows a larger cond, its specification does not
+    [[2, 3, 4], [4], []],  # OpenVINO allows a larger cond, but its specification does not
     [[], [], []],
     [[0, 3], [1, 3], [3]],
     [[300, 200], [300, 200], [1, 200]],
@@ -119,8 +119,7 @@ def test_amid_other_operators(hint: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 if hint == "f32" else 2e-2)
 
 
-def test_conversions_of_the_model_stay() -> None:
-    """The model's own conversions still round."""
+def test_conversions_of_the_model_still_round() -> None:
     cond, x, y = (ops.parameter([64], kind) for kind in (ov.Type.boolean, ov.Type.f64, ov.Type.f64))
     select = ops.select(cond, ops.convert(x, "f32"), ops.convert(y, "f32"))
     model = accelerate(ov.Model([ops.convert(select, "f64")], [cond, x, y]), force=True)
@@ -202,7 +201,7 @@ def test_an_unknown_rank_is_inferred_as_by_openvino() -> None:
         assert_same_bits(run(compile_model(accelerated), arrays), np.where(*arrays))
 
 
-def test_names_info_and_readers_stay() -> None:
+def test_names_info_and_consumers_are_kept() -> None:
     model = select_model([[2, 3]] * 3, then=ops.relu)
     (select,) = [node for node in model.get_ops() if node.get_friendly_name() == "select"]
     select.output(0).set_names({"kept", "masked"})
@@ -341,7 +340,7 @@ def test_many_requests_at_once(shape: list[int]) -> None:
 
 
 def test_requests_in_flight_change_their_shapes() -> None:
-    """A job of the queue may get a request that has run another shape."""
+    """The queue reuses its requests, so a request may run several shapes."""
     model = accelerate(select_model([[-1], [-1, -1, -1], [-1, 1]]), force=True)
     queue = ov.AsyncInferQueue(compile_model(model, NUM_STREAMS=2), 4)
     got: dict[int, Array] = {}

@@ -1,4 +1,4 @@
-"""Attention by Maskwise as one operation in OpenVINO."""
+"""Maskwise runs attention as one operation in OpenVINO."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def check(case: Attention, **settings: Any) -> None:
     stock = run(compile_model(model), arrays)
     compiled = compile_model(accelerate(model, force=True), **settings)
     got = run(compiled, arrays)
-    makes_bias = case.mask == "bool" and not case.whole and not case.selects  # by a Select
+    # A second operation, a Select, may make a bias from the boolean mask.
+    makes_bias = case.mask == "bool" and not case.whole and not case.selects
     assert count_taken(compiled) == (2 if makes_bias else 1), case
     expected = attention_of(case, arrays)
     assert got.shape == stock.shape == expected.shape
@@ -44,7 +45,7 @@ def test_generated_models(seed: int) -> None:
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("opens", [True, False])
 def test_every_transpose_is_removed(whole: bool, opens: bool) -> None:
-    case = Attention(whole=whole, opens=opens, turned=tuple("qkvo"), rows=130, keys=130)
+    case = Attention(whole=whole, opens=opens, transposed=tuple("qkvo"), rows=130, keys=130)
     compiled = compile_model(accelerate(attention_model(case)))
     assert count_taken(compiled) == 1
     assert "Transpose" not in kinds_of_run(compiled)
@@ -52,7 +53,9 @@ def test_every_transpose_is_removed(whole: bool, opens: bool) -> None:
 
 @pytest.mark.parametrize("opens", [True, False])
 def test_attention_is_exported_and_imported(opens: bool) -> None:
-    case = Attention(mask="bool", mask_shape=(1, 56), opens=opens, turned=("q", "o"), scale=0.25)
+    case = Attention(
+        mask="bool", mask_shape=(1, 56), opens=opens, transposed=("q", "o"), scale=0.25
+    )
     core = ov.Core()
     core.add_extension(maskwise.openvino.library())
     compiled = compile_model(accelerate(attention_model(case), force=True))
@@ -159,8 +162,8 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
-    """Attention. With `keeps_state`, states hold the earlier keys and values, and a Gather selects
-    their beams."""
+    """Attention. With `keeps_state`, states hold the earlier keys and values, and a Gather reorders
+    them by beam."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -185,7 +188,7 @@ def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) ->
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_cache_stays_openvinos(whole: bool) -> None:
+def test_openvino_runs_attention_with_a_cache(whole: bool) -> None:
     model = accelerate(cached_model(True, whole))
     assert maskwise.openvino.taken(model) == []
     assert count_taken(compile_model(accelerate(cached_model(False, whole)))) == 1
@@ -217,13 +220,13 @@ def test_a_causal_cache_is_never_taken() -> None:
 
 
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
-@pytest.mark.parametrize("turned", [(), ("o",)])
-def test_names_are_openvinos(hint: str, turned: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("transposed", [(), ("o",)])
+def test_names_are_openvinos(hint: str, transposed: tuple[str, ...]) -> None:
     names = []
     for change in (lambda model: model, accelerate):
-        source = attention_model(Attention(rows=130, keys=130, turned=turned))
+        source = attention_model(Attention(rows=130, keys=130, transposed=transposed))
         last = source.get_results()[0].input_value(0)
-        if turned:
+        if transposed:
             last.get_node().input_value(0).get_tensor().set_names({"inner"})
         last.get_tensor().set_names({"last"})
         model = ov.Model([last], source.get_parameters())
@@ -237,9 +240,9 @@ def open_rank_model(operand: str) -> ov.Model:
     shapes = {name: ov.PartialShape([1, 130, 2, 16]) for name in "qkv"}
     shapes[operand] = ov.PartialShape.dynamic()
     inputs = [ops.parameter(shape, ov.Type.f32, name=n) for n, shape in shapes.items()]
-    turned = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
+    transposed = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     none, scale = ops.constant(np.float32(0)), ops.constant(np.float32(0.25))
-    return ov.Model([ops.scaled_dot_product_attention(*turned, none, scale)], inputs)
+    return ov.Model([ops.scaled_dot_product_attention(*transposed, none, scale)], inputs)
 
 
 @pytest.mark.parametrize("operand", "qkv")
@@ -267,8 +270,8 @@ def test_the_default_scale_follows_the_depth_at_run_time(shape: list[int], causa
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
 def test_fully_masked_rows(whole: bool, mask: str) -> None:
-    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, such rows are 0 as in
-    PyTorch, and small calls are replaced, too."""
+    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, these rows are 0 as in
+    PyTorch, and Maskwise takes small attentions, too."""
     case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
     model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf
@@ -410,7 +413,7 @@ def figures_of_attention() -> Iterator[tuple[str, int, int, int, float]]:
 
 
 def test_attention_is_taken_only_if_it_is_not_slower() -> None:
-    """The bounds agree with the figures of `scripts/bench openvino`."""
+    """Maskwise's size limits agree with the times that `scripts/bench openvino` has measured."""
     figures = list(figures_of_attention())
     are_taken = set()
     for name, heads, length, depth, faster in figures:

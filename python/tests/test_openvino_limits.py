@@ -1,4 +1,4 @@
-"""Select by Maskwise in OpenVINO: which Selects Maskwise takes, and which errors it raises."""
+"""Tests which Selects of OpenVINO models Maskwise takes, and which errors it raises."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_attention_includes_its_select() -> None:
     assert count_taken(accelerate(scaled)) == 1
 
 
-def test_lines_say_what_and_why() -> None:
+def test_lines_name_operations_and_reasons() -> None:
     ran = in_a_process(
         """
 import maskwise.openvino, openvino as ov
@@ -232,9 +232,8 @@ ov.Core().add_extension(mo.library())
 
 
 def test_no_openvino_is_an_error() -> None:
-    """The library loads without OpenVINO and raises an error. OpenVINO before 2026.0 also lacks
-    the names.
-    """
+    """The library loads without OpenVINO, but create_extensions() raises an error. OpenVINO before
+    2026.0 lacks the same symbols."""
     code = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1]).create_extensions(None)
@@ -244,9 +243,7 @@ ctypes.CDLL(sys.argv[1]).create_extensions(None)
 
 
 def test_a_select_without_elements_is_left_in_place() -> None:
-    """The CPU plugin compiles a MatMul without rows only if the plugin fuses the next operator into
-    it.
-    """
+    """The CPU plugin compiles a MatMul without rows only if it fuses the next operator with it."""
     shapes = ([2, 0, 16], [2, 40, 16], [2, 40, 8])
     query, key, value = (ops.parameter(shape, F32) for shape in shapes)
     cond = ops.parameter([2, 1, 1], BOOLEAN)
@@ -276,7 +273,7 @@ print(len(files))
 
 
 def test_one_thread_means_one() -> None:
-    """Counts threads by their processor time."""
+    """Counts the threads that use processor time."""
     ran = in_a_process("""
 import os, pathlib, time
 import maskwise.openvino as mo, numpy as np

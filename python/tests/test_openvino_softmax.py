@@ -1,4 +1,4 @@
-"""Softmax of masked and scaled scores by Maskwise as one operation in OpenVINO."""
+"""Maskwise runs a Softmax of scaled and masked scores as one operation in OpenVINO."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def layer(number: int, kind: str, version: str, data: str, ports: str) -> str:
 
 
 def test_scores_that_are_smaller_than_the_mask() -> None:
-    """The mask broadcasts the scores. evaluate() does not infer shapes before it computes."""
+    """The mask has more rows than the scores. evaluate() does not infer shapes first."""
     sizes = {0: ("?,8", "-1,8", "f32"), 1: ("?,8", "-1,8", "boolean"), 2: ("", "", "f32")}
     precisions = {0: "FP32", 1: "BOOL", 2: "FP32"}
     layers = [
@@ -137,7 +137,7 @@ def test_a_chain_matches_its_definition(
 
 
 def long_chain_model(bias: tuple[int, ...] = (4, 1, 96)) -> ov.Model:
-    """A chain of a soft cap, a bias, the mask, and a step after the mask."""
+    """A chain: a soft cap, a bias, a mask, and a multiplication after the mask."""
     x = ops.parameter(SHAPE, ov.Type.f32, name="x")
     mask = ops.parameter((96, 96), ov.Type.boolean, name="mask")
     added = ops.parameter(bias, ov.Type.f32, name="bias")
@@ -155,7 +155,7 @@ def long_chain_of(mask: Array, x: Array, bias: Array) -> Array:
 
 
 @pytest.mark.parametrize("bias", [(4, 1, 96), SHAPE, (1,)])
-def test_a_long_chain_matches_its_definition_also_imported(bias: tuple[int, ...]) -> None:
+def test_a_long_chain_matches_its_definition_before_and_after_import(bias: tuple[int, ...]) -> None:
     model = accelerate(long_chain_model(bias))
     assert chains(model) == ["weights of 7"]
     random = np.random.default_rng(7)
@@ -173,10 +173,10 @@ def test_a_long_chain_matches_its_definition_also_imported(bias: tuple[int, ...]
 def test_fully_masked_rows_are_as_in_openvino() -> None:
     mask, x = arrays_of(chain_model())
     mask[:3] = False
-    accelerated, got = (
+    stock, got = (
         run(compile_model(m), [mask, x]) for m in (chain_model(), accelerate(chain_model()))
     )
-    np.testing.assert_allclose(got, accelerated, rtol=2e-6, atol=1e-9)
+    np.testing.assert_allclose(got, stock, rtol=2e-6, atol=1e-9)
     assert np.isnan(got[:, :, :3]).all()
     zeros = run(compile_model(accelerate(chain_model(), zero_masked_rows=True)), [mask, x])
     np.testing.assert_array_equal(zeros, np.nan_to_num(got))
@@ -196,7 +196,7 @@ def test_a_factor_divided_by_scores() -> None:
 def test_every_precision_hint(hint: str) -> None:
     model = accelerate(chain_model())
     mask, x = arrays_of(model)
-    x /= 100  # so that scores rounded to bf16 give close weights
+    x /= 100  # with small scores, rounding to bf16 changes the weights little
     got = run(compile_model(model, INFERENCE_PRECISION_HINT=hint), [mask, x])
     np.testing.assert_allclose(got, expected_of(mask, x, "multiply", True, -np.inf), rtol=5e-2)
 
@@ -213,10 +213,11 @@ def test_chains_that_openvino_runs(model: ov.Model) -> None:
     assert chains(accelerate(model)) == []
 
 
-def joined_model(front: Any, after: Any, *, twice: bool = False) -> ov.Model:
+def joined_model(before: Any, after: Any, *, twice: bool = False) -> ov.Model:
+    """A mask and a Softmax between two operators. `twice`: the masked scores have two consumers."""
     x = ops.parameter(SHAPE, ov.Type.f32)
     mask = ops.parameter((96, 96), ov.Type.boolean)
-    select = ops.select(mask, front(x), ops.constant(np.float32(-1)))
+    select = ops.select(mask, before(x), ops.constant(np.float32(-1)))
     results = [after(ops.softmax(select, -1))]
     return ov.Model([*results, ops.relu(select)] if twice else results, [mask, x])
 

@@ -1,7 +1,8 @@
 """Compares select() with ONNX Runtime and OpenVINO for the types that each host computes correctly.
 The other tests show faults of the hosts.
 
-A test of a fault fails if a new version has fixed the fault. Then move the type to the first list.
+A test of a fault fails if a new version has fixed the fault. Then move the type to ORT_RIGHT or
+OV_RIGHT.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OV_RIGHT = [np.dtype(kind) for kind in "?bBhHiIef"]
 
 
 def draw(seed: int, shapes: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Finite numbers, because the peers do not move NaN and -0.0 unchanged."""
+    """Finite numbers, because the hosts may change NaN and -0.0."""
     random = np.random.default_rng(seed)
     condition = random_array(random, shapes[0], np.dtype(bool))
     if dtype == np.bool_:
@@ -73,14 +74,14 @@ def short(dtype: np.dtype[Any]) -> str:
 
 
 @pytest.mark.parametrize("dtype", ORT_RIGHT, ids=str)
-def test_onnx_runtime_where_it_is_right(dtype: np.dtype[Any]) -> None:
+def test_types_that_onnx_runtime_computes_correctly(dtype: np.dtype[Any]) -> None:
     for seed, shapes in enumerate(SHAPES):
         arrays = draw(seed, shapes, dtype)
         assert np.array_equal(maskwise.select(*arrays, dialect="onnx_where_16"), run_ort(*arrays))
 
 
 @pytest.mark.parametrize("dtype", OV_RIGHT, ids=str)
-def test_openvino_where_it_is_right(dtype: np.dtype[Any]) -> None:
+def test_types_that_openvino_computes_correctly(dtype: np.dtype[Any]) -> None:
     for seed, shapes in enumerate(SHAPES):
         arrays = draw(seed, shapes, dtype)
         assert np.array_equal(

@@ -1,4 +1,4 @@
-"""The reports on models. test_onnxruntime_limits.py tests ONNX Runtime's report."""
+"""Tests the reports on models. test_onnxruntime_limits.py tests ONNX Runtime's report further."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_report_on_a_softmax(tmp_path: Path) -> None:
 
 
 def test_the_report_on_attention(tmp_path: Path) -> None:
-    """Results agree within the tolerance, even if OpenVINO computes in bf16 on this CPU."""
+    """Results agree within the tolerance, even if OpenVINO alone computes in bf16 on this CPU."""
     ran = report(attention_model(Attention(rows=130, keys=130)), tmp_path, "--turns", "1")
     expect(
         ran,

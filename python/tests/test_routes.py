@@ -113,7 +113,7 @@ def test_subclasses_give_plain_arrays() -> None:
 
 
 class Overriding:
-    """An array of a library that has a where of its own."""
+    """An array of a library that has its own where."""
 
     def __array_function__(self, function: Any, *_: object) -> str:
         return function.__name__
@@ -125,7 +125,7 @@ def test_array_function_is_called() -> None:
 
 
 class Quantity(np.ndarray):
-    """A subclass that has a where of its own."""
+    """A subclass of NumPy's array that has its own where."""
 
     def __array_function__(self, function: Any, *_: object) -> str:
         return function.__name__
@@ -141,9 +141,8 @@ def test_where_can_be_pickled() -> None:
 
 
 def another_thread_runs_during(x: Any, calls: int) -> bool:
-    """Whether a waiting thread runs during the calls, although Python forces no thread to release
-    the GIL.
-    """
+    """Whether a waiting thread runs during the calls. Python forces no thread to release the GIL,
+    so the calls must release it."""
     condition, out = np.ones(x.shape, bool), np.empty_like(x)
     start, ran = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: start.wait() and ran.set())
@@ -164,7 +163,6 @@ def another_thread_runs_during(x: Any, calls: int) -> bool:
 
 def test_the_gil_is_released() -> None:
     assert another_thread_runs_during(np.zeros(1 << 24, np.uint8), 1000)
-    # The number 1 is cast as a whole.
     assert another_thread_runs_during(np.zeros(1 << 20, np.float32), 1000)
     assert not another_thread_runs_during(np.zeros(100, np.uint8), 1000)
 
@@ -213,7 +211,7 @@ for thread in threads:
 """
 
 
-def test_first_calls_of_two_threads_end() -> None:
+def test_first_calls_of_two_threads_do_not_deadlock() -> None:
     assert run_python("-c", IMPORT_IN_TWO_THREADS).returncode == 0
 
 

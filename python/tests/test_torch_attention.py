@@ -15,7 +15,7 @@ try:
     import torch
     from torch.nn.functional import scaled_dot_product_attention as attend
 except ModuleNotFoundError:
-    # Skips each test instead of the file, because pytest fails for a file without tests.
+    # Skips each test, not the whole file, because pytest fails for a file without tests.
     pytestmark = pytest.mark.skip(reason="no PyTorch: scripts/setup --torch")
 
 CALLS = 600
@@ -23,9 +23,8 @@ TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 def draw_mask(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A boolean or added mask, of the whole shape or broadcast. About a third of the masks
-    have fully masked rows.
-    """
+    """A boolean or added mask, of the whole shape or broadcast. About a third of the masks have
+    fully masked rows."""
     narrow = [extent if random.random() < 0.7 else 1 for extent in shape]
     kept = torch.from_numpy(random.random(narrow) < random.choice([0.2, 0.6, 0.95]))
     if random.random() < 0.33:
@@ -45,7 +44,7 @@ def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     shapes = [(batch, heads * groups, rows, depth), (batch, heads, keys, depth)]
     shapes.append((batch, heads, keys, columns))
     arrays = [torch.from_numpy(random.standard_normal(shape)).to(dtype) for shape in shapes]
-    if random.random() < 0.3:  # as projections compute them: heads after rows
+    if random.random() < 0.3:  # in memory, heads come after rows, as projections write them
         arrays = [a.transpose(1, 2).contiguous().transpose(1, 2) for a in arrays]
     keywords: dict[str, Any] = {"enable_gqa": groups > 1}
     kind = random.choice(["none", "causal", "mask", "mask"])

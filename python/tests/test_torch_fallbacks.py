@@ -1,6 +1,5 @@
-"""Results are the same above and below the least size for Maskwise, for each argument, with and
-without gradients.
-"""
+"""Each argument gives correct results in small calls (run by torch) and in large calls (run by
+Maskwise), with and without gradients."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ except ModuleNotFoundError:
 
 TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 DEPTH = 16
-# Rows and keys. A query has 2 * 4 * rows * 16 elements.
+# (rows, keys). A query has 2 * 4 * rows * DEPTH elements.
 SIZES = {"small": (20, 24), "large": (70, 75)}
 
 
-def test_the_sizes_are_on_both_sides() -> None:
+def test_sizes_are_below_and_above_the_limit() -> None:
     for dtype in TOLERANCE:
         small, large = (2 * 4 * rows * DEPTH * keys for rows, keys in SIZES.values())
         assert maskwise_torch.is_small(
@@ -51,7 +50,7 @@ def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """Masks by name. Some fully mask rows, or have numbers that need float32."""
+    """Masks by name. Some masks have fully masked rows, and some have a float32 bias."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
@@ -131,8 +130,8 @@ def test_every_argument_of_attention(size: str, dtype: str, key_heads: int) -> N
         for one in (plain, tracked.detach()):
             apart = (one.double() - wanted).abs().max().item()
             assert apart <= 3 * TOLERANCE[dtype], (name, apart)
-        # In float32, gradients are wrong for a row that has only lowest scores, because the lowest
-        # number plus the logarithm of the row's sum is the lowest number again.
+        # In float32, gradients are wrong for a row whose scores are all the lowest number, because
+        # the lowest number plus the logarithm of the row's sum is again the lowest number.
         if name != "lowest" or dtype != "float32":
             check_gradient(tracked, q, [k, v], arguments, dtype, name)
 
@@ -154,7 +153,7 @@ def check_gradient(
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("wants", [False, True])
 def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> None:
-    """The call returns torch's result or raises torch's error."""
+    """With Maskwise installed, calls return torch's result or raise torch's error."""
     taken = 0
     for key_heads, causal, scale, (name, mask) in itertools.product(
         (4, 2), (False, True), (None, 0.3), [("none", None), *masks(size, dtype).items()]
@@ -185,7 +184,7 @@ def answer(operands: list[Any], mask: Any, options: dict[str, Any], wants: bool)
     return (out.detach(), *(torch.autograd.grad(out.sum(), q) if wants else ()))
 
 
-def test_dropout_is_torchs_of_every_size() -> None:
+def test_torch_runs_dropout_of_every_size() -> None:
     for size in SIZES:
         q, k, v = tensors(size, "float32")
         with sdpa_kernel(SDPBackend.MATH):

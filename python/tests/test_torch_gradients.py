@@ -1,4 +1,4 @@
-"""Compares gradients of maskwise.attention with torch's in float64, and in training."""
+"""Compares gradients of maskwise.attention with torch's gradients in float64, and in training."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def assert_gradients_of_definition(
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_gradients_are_those_of_the_definition(option: str, dtype: str) -> None:
-    """Masks are rules, or rules with an array that requires a gradient."""
+    """A mask has rules only, or rules and an array that requires a gradient."""
     for rules in MASKS.values():
         tensors, seed = operands(OPTIONS[option], dtype)
         options = {k: v for k, v in OPTIONS[option].items() if k not in ("attn_mask", "sinks")}
@@ -153,7 +153,7 @@ def test_gradients_of_gradients_are_torchs() -> None:
 
 
 def test_rules_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of gradients grows with the length, not with its square."""
+    """Gradients take memory that grows with the sequence's length, not with its square."""
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("an array of rows x keys")
@@ -163,7 +163,7 @@ def test_rules_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.autograd.grad(attend(*tensors.values()), tensors.values(), seed)
 
 
-def test_unlike_heads_are_torchs() -> None:
+def test_keys_and_values_with_different_heads() -> None:
     q, k, v = (draw(1, heads, 40, 8).requires_grad_() for heads in (4, 2, 1))
     out = maskwise.attention(q, k, v, enable_gqa=True)
     repeated = (one.repeat_interleave(4 // one.shape[1], 1) for one in (k, v))
@@ -177,7 +177,7 @@ def test_unlike_heads_are_torchs() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """The losses while a small ModernBERT learns one batch of padded words."""
+    """The loss at each step while a small ModernBERT learns one batch of padded words."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""maskwise.torch: torch's scaled_dot_product_attention with Maskwise installed."""
+"""Tests torch's scaled_dot_product_attention after maskwise.torch.install()."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(name="taken")
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
-    """The calls that Maskwise runs."""
+    """A list that grows by one element for each call that Maskwise runs."""
     calls: list[int] = []
 
     def count(module: Any, name: str) -> None:
@@ -52,7 +52,7 @@ class Plain(torch.nn.Module if "torch" in globals() else object):  # type: ignor
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
-    """The bound on small calls must not become a guard of the graph."""
+    """The size below which torch runs a call must not become a guard of the exported graph."""
     length = {2: torch.export.Dim("L", min=2, max=4096)}
     keys = {2: torch.export.Dim("S", min=2, max=4096)}
     short, long = (
@@ -93,7 +93,7 @@ def test_sizes_that_data_decide() -> None:
 
 
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
-    """PyTorch's own samples of calls."""
+    """The sample calls of PyTorch's own tests."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
     infos = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
     assert len(infos) == 1
@@ -101,7 +101,7 @@ def samples(dtype: Any, requires_grad: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-def test_own_samples_are_equal(dtype: str, every_size: None) -> None:
+def test_pytorchs_samples(dtype: str, every_size: None) -> None:
     with torch.no_grad():
         inputs = [one for one in samples(getattr(torch, dtype), False)]
         options = [{k: v for k, v in one.kwargs.items() if k != "dropout_p"} for one in inputs]
@@ -153,7 +153,7 @@ def test_calls_that_maskwise_runs(taken: list[int]) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_parts_of_a_projection(dtype: str, causal: bool, taken: list[int]) -> None:
-    """The shapes of PyTorch's tests of its CPU kernel, compared with plain operators."""
+    """Shapes are those of PyTorch's tests of its CPU kernel. The reference is the MATH backend."""
     for batch, rows, heads, depth in itertools.product((2, 12), (267, 1030), (1, 3), (8, 16)):
         packed = draw(batch, rows, 3 * heads * depth, dtype=getattr(torch, dtype))
         parts = packed.split(heads * depth, dim=2)
@@ -205,8 +205,7 @@ def layouts(*shape: int, seed: int) -> list[Any]:
 
 def test_results_are_laid_out_as_torchs(taken: list[int]) -> None:
     """Callers rely on the layout. torch's fused kernel and its plain operators return different
-    layouts.
-    """
+    layouts."""
     queries, keys = layouts(2, 3, 9, 16, seed=0), layouts(2, 3, 10, 16, seed=1)
     values = [*layouts(2, 3, 10, 16, seed=2), *layouts(2, 3, 10, 8, seed=3)]
     cases = list(itertools.product(queries, keys, values))
@@ -296,7 +295,7 @@ def test_calls_that_torch_runs(taken: list[int]) -> None:
     assert not taken
 
 
-def test_small_calls_are_left(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_runs_small_calls(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     sdpa(*three(1, 1, 4, 4))
     assert not taken
@@ -373,7 +372,7 @@ def test_run(tmp_path: Any) -> None:
 
 
 def test_the_process_ends_silently() -> None:
-    """torch holds Maskwise's objects until then."""
+    """torch holds Maskwise's objects until the process ends."""
     code = """
 import maskwise.torch, torch
 maskwise.torch.install()

@@ -46,7 +46,7 @@ def with_mask(mask: Mask, **options: Any) -> Callable[..., Any]:
 
 
 CALLS = {name: with_mask(mask) for name, mask in MASKS.items()} | {
-    "made inside": lambda q, k, v: maskwise.attention(
+    "mask in the graph": lambda q, k, v: maskwise.attention(
         q.sin(), k, v, Mask.sliding(4) & Mask.lengths([3, 5]) & Mask.lengths(9)
     ),
     "and a window": with_mask(MASKS["from_end"], window=(3, 1)),
@@ -120,7 +120,7 @@ def test_other_rules_are_the_same_graph() -> None:
     for last in range(2, 30):
         for mask in (Mask.packed([0, *range(1, last), 30]), Mask.causal() & Mask.lengths([last])):
             assert torch.equal(call(x, mask), maskwise.attention(x, x, x, mask))
-    assert counter.frame_count <= 2  # the second graph is for any number of documents
+    assert counter.frame_count <= 2  # the second graph works for any number of documents
 
 
 @compiles

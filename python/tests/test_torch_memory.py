@@ -1,4 +1,4 @@
-"""Tests tensors of torch as out=, results' layouts, bfloat16 without ml_dtypes, and subclasses."""
+"""Tests torch's tensors as out=, layouts of results, bfloat16 without ml_dtypes, and subclasses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_out_that_torch_tracks(call: Any) -> None:
     with torch.inference_mode():
         assert torch.equal(call(q, torch.empty_like(q)), plain)
     for wrong in (
-        torch.empty_like(q).as_subclass(Own),
+        torch.empty_like(q).as_subclass(Subclass),
         torch.empty_like(q, device="meta"),
         torch.zeros_like(q).to_sparse(),
     ):
@@ -85,19 +85,20 @@ def test_results_have_numpys_layout() -> None:
         assert tuple(4 * step for step in result.stride()) == wanted.strides
 
 
-class Own(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
-    """A subclass, as a user would derive it."""
+class Subclass(torch.Tensor if "torch" in globals() else object):  # type: ignore[misc]
+    """A subclass of a user's program."""
 
 
 def test_subclasses() -> None:
     q, k, v = three(1, 2, 30, 16)
     plain = maskwise.attention(q, k, v)
-    for operands in ((q.as_subclass(Own), k, v), (q, k.as_subclass(Own), v), (q.numpy(), k, v)):
+    derived = q.as_subclass(Subclass)
+    for operands in ((derived, k, v), (q, k.as_subclass(Subclass), v), (q.numpy(), k, v)):
         assert torch.equal(maskwise.attention(*operands), plain)
-    result = maskwise.attention(q.clone().as_subclass(Own).requires_grad_(), k, v)
-    assert isinstance(result, Own) and result.requires_grad
+    result = maskwise.attention(q.clone().as_subclass(Subclass).requires_grad_(), k, v)
+    assert isinstance(result, Subclass) and result.requires_grad
     assert maskwise.attention(q.numpy(), k.clone().requires_grad_(), v).requires_grad
-    assert torch.equal(maskwise.where(q.as_subclass(Own) > 0, q.as_subclass(Own), 0.0), q.relu())
+    assert torch.equal(maskwise.where(derived > 0, derived, 0.0), q.relu())
 
 
 def test_errors_suggest_torchs_functions() -> None:
@@ -122,7 +123,7 @@ def wrong_value() -> None:
     "value", [0.1, -0.0, float("nan"), 1e39, 1 + 2**-8, 1 + 3 * 2**-8, 7, True]
 )
 def test_numbers_beside_bfloat16(value: Any) -> None:
-    """Numbers are rounded as in torch."""
+    """Numbers are rounded to bfloat16 as in torch."""
     c, x = torch.tensor([True, False]), torch.ones(2, dtype=torch.bfloat16)
     result, wanted = maskwise.where(c, x, value), torch.where(c, x, value)
     assert result.dtype == torch.bfloat16
@@ -130,7 +131,7 @@ def test_numbers_beside_bfloat16(value: Any) -> None:
 
 
 def test_bfloat16_beside_others() -> None:
-    """bfloat16 is promoted as in ml_dtypes, or refused if ml_dtypes refuses."""
+    """bfloat16 is promoted as in ml_dtypes. Pairs of types that ml_dtypes refuses are refused."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     c, x = draw(20) > 0, (draw(20) * 100).bfloat16()
     bits = x.float().numpy().astype(ml_dtypes.bfloat16)

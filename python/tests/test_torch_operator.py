@@ -125,7 +125,8 @@ def test_gradients_of_attention() -> None:
 
 
 def test_gradients_under_every_mask() -> None:
-    """Results are equal with and without gradients. Sequences are the result's first dimension."""
+    """Results are equal with and without gradients. Rules for each sequence, such as lengths, index
+    the result's first dimension."""
     k = draw(4, 4, 11, 8, seed=1)
     lengths, window = Mask.lengths([1, 3, 6, 11]), {"window": (2, 0)}
     calls: list[tuple[Any, Any, Any, dict[str, Any]]] = [
@@ -152,8 +153,9 @@ def test_gradients_under_every_mask() -> None:
     assert mapped(draw(3, 5, 4)).shape == (3, 5, 4)
 
 
-def test_tensors_that_are_more_than_their_memory() -> None:
-    """Such tensors run by torch's rules or are refused. Maskwise reads no uninitialized bytes."""
+def test_tensors_whose_values_are_not_in_memory() -> None:
+    """Calls with tensors whose values are not in memory follow torch's rules, or are refused.
+    Maskwise never reads uninitialized bytes."""
     q, k, v = three(2, 3, 17, 16)
     zeros = torch._efficientzerotensor(v.shape)
     empty = v.clone()
@@ -342,7 +344,7 @@ def test_a_causal_bias_of_another_size_is_refused() -> None:
 
 
 def test_layers_share_the_rules_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The layers of a model pass equal key masks. The masks' rules are computed once."""
+    """The layers of a model pass equal key masks. Maskwise computes their rules once."""
     computed: list[Any] = []
     padding_rules = maskwise._torch_masks.padding_rules
 

@@ -69,7 +69,7 @@ def bits(tensor: Any) -> bytes:
 
 
 def outcome(compute: Callable[[], Any]) -> Any:
-    """What a caller sees: the results' properties and bits, or the error."""
+    """The results' dtypes, shapes, strides and bits, or the error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -193,7 +193,7 @@ def test_masked_fill_of_any_operands(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*TAKEN, *OTHERS])
-def test_what_is_taken(dtype: str) -> None:
+def test_dtypes_that_maskwise_runs(dtype: str) -> None:
     mask, x, y = (
         random_bytes("bool", 5, 40),
         random_bytes(dtype, 5, 40),
@@ -233,7 +233,7 @@ def test_half_numbers_that_fill() -> None:
 
 
 def test_large_calls() -> None:
-    """Sizes that use threads and streaming stores."""
+    """The sizes are large enough for threads and streaming stores."""
     mask, x, y = (
         torch.rand(3, 5, 600, 700) > 0.5,
         torch.randn(3, 5, 600, 700),
@@ -346,7 +346,7 @@ def test_threads() -> None:
     assert results == [True] * 80
 
 
-def test_small_calls_and_uninstalled_ones_are_torchs() -> None:
+def test_torch_runs_small_calls_and_calls_after_uninstall() -> None:
     mask, x = torch.rand(3, 30) > 0.5, torch.randn(3, 30)
     _core.bound_torch_selects(91)
     before = _core.count_torch_selects()

@@ -78,7 +78,7 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
 
 
 def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
-    """The last hidden states by eager attention and by Maskwise."""
+    """The last hidden states with eager attention, and with Maskwise."""
     result = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
@@ -111,7 +111,7 @@ def assert_close(results: dict[str, Any], kept: Any = None) -> None:
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Maskwise also runs small calls, except in tests named "small"."""
+    """Maskwise also runs small calls, except in tests whose names contain "small"."""
     if "small" not in request.node.name:
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
 
@@ -137,7 +137,7 @@ def test_families(family: str, calls: list[Any]) -> None:
         mask = padded(pad)
         assert_close(outputs(model, input_ids=words(), attention_mask=mask), mask)
     assert len(calls) >= 3
-    # Before transformers 5.0, some models write their masks themselves.
+    # Before transformers 5.0, some models compute their mask as an array.
     assert IS_OLD or all(rules._array is None for rules in calls), family
 
 
@@ -152,8 +152,8 @@ def test_small_calls_are_torchs(calls: list[Any]) -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "qwen3", "gemma3_text"])
 @pytest.mark.parametrize("name", ["maskwise", "maskwise_flash"])
 def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
-    """Packed inputs, as from transformers' DataCollatorWithFlattening, give the
-    results of padded inputs."""
+    """Packed inputs, as from transformers' DataCollatorWithFlattening, give the results of padded
+    inputs."""
     model = model_of(family)
     mask, ids = padded("right"), words()
     mask[1, 20:] = 0
@@ -231,7 +231,7 @@ def test_generation_takes_the_same_words(family: str, cache: str | None) -> None
 
 
 def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These tests fail if masks are lost."""
+    """If a mask is lost, the comparison of results with eager attention fails."""
     from transformers import AttentionMaskInterface
 
     model = model_of("llama")

@@ -1,5 +1,6 @@
-"""Each argument of transformers' layers, under both names. Results equal the definition above and
-below the size bound, with gradients and compiled. Models that would lose their masks are refused.
+"""Tests every argument that transformers' layers pass to "maskwise" and "maskwise_flash". Small
+calls, large calls, calls with gradients and compiled calls have the results of the definition.
+Models that would lose their masks are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def tensors(rows: int, keys: int | None = None, batch: int = 1) -> list[Any]:
 
 
 def expected(operands: list[Any], kept: Any, others: dict[str, Any]) -> Any:
-    """The result by definition. kept: boolean, broadcasts to (batch, heads, rows, keys)."""
+    """The result by definition. kept is boolean, and broadcasts to (batch, heads, rows, keys)."""
     scale, cap = others.get("scaling", DEPTH**-0.5), others.get("softcap")
     bias, sinks = others.get("position_bias"), others.get("s_aux")
     options = {"bias": bias, "scale": scale, "soft_cap": cap, "sinks": sinks}
@@ -88,7 +89,7 @@ def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
 
 
 def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Like cases(), with the arguments that transformers passes to flash_attn."""
+    """cases(), and cases of the arguments that transformers passes only to flash_attn."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     lower, mask = causal(rows), same_documents(ends)
@@ -348,7 +349,7 @@ def test_a_missing_private_name_prints_one_line(
 @pytest.mark.parametrize("kind", ["gemma3", "paligemma"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens of an image attend to each other."""
+    """The tokens of an image attend to each other."""
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     variant = every_model.VARIANTS[0]
     if name == "maskwise_flash" and every_model.refusal(kind, variant, "flash_attention_2"):
@@ -366,7 +367,7 @@ def test_blocks_of_images(name: str, kind: str, monkeypatch: pytest.MonkeyPatch)
             results[one] = model(**inputs)[0]
     torch.testing.assert_close(results[name], results["eager"], atol=1e-4, rtol=0)
     if every_model.transformers.__version__.startswith("4."):
-        return  # PaliGemma uses token_type_ids in training only
+        return  # in transformers 4, PaliGemma uses token_type_ids in training only
     model.set_attn_implementation("eager")
     with torch.no_grad():
         plain = model(**{**inputs, "token_type_ids": torch.zeros(2, 40, dtype=torch.long)})[0]

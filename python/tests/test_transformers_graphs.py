@@ -23,7 +23,7 @@ ARRAY, IS_CAUSAL, WINDOW, KEY_MASK = 3, 4, 8, 10  # positions of the operator's 
 
 @pytest.fixture(autouse=True)
 def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Maskwise also runs small calls, except in tests named "small"."""
+    """Maskwise also runs small calls, except in tests whose names contain "small"."""
     torch._dynamo.reset()
     if "small" not in request.node.name:
         monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
@@ -70,7 +70,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
         assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)
-        # ModernBERT's window is wider than these tokens. Without padding, there is no mask.
+        # ModernBERT's window covers all tokens, so the model needs no mask without padding.
         has_window = family in ("gemma2", "gemma3_text", "gpt_oss") or (
             family == "modernbert" and pad is not None
         )
@@ -137,7 +137,7 @@ def test_exported_models_keep_rules(family: str, strict: bool) -> None:
             assert_close({"maskwise": program.module()(*many), "eager": eager}, many[1])
 
 
-def test_small_ones_are_torchs() -> None:
+def test_small_calls_are_torchs() -> None:
     model, backend = model_of("bert"), Graphs()
     results = outputs(model, input_ids=words(), attention_mask=padded("right"))
     compiled = torch.compile(model, backend=backend, fullgraph=True)
@@ -170,8 +170,8 @@ def test_onnx_gets_torchs_operators() -> None:
     assert not any("maskwise" in str(node) for node in program.model.graph)
 
 
-def test_inductor_runs_it() -> None:
-    """torch.compile generates code by Inductor, its default backend."""
+def test_inductor_runs_the_operator() -> None:
+    """Inductor, the default backend of torch.compile, generates the code around the operator."""
     model = model_of("bert", num_hidden_layers=1)
     results = outputs(model, input_ids=words(), attention_mask=padded("left"))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Tensors of torch for tests."""
+"""Random tensors of torch, for tests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from onnx_where import TYPES as ONNX_TYPES
 
 # Types that ONNX Runtime passes to kernels: all of Where's except the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
-# Errors of a wrong session option: up to ONNX Runtime 1.31, and later.
+# The errors that wrong session options raise: up to ONNX Runtime 1.31, and in later releases.
 REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 
 

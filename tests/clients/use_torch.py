@@ -33,6 +33,6 @@ torch.jit.enable_onednn_fusion(True)
 inputs = (torch.randn(2, 3, 8, 8), *(torch.randn(2, 4, 16, 64) for _ in range(3)))
 with torch.no_grad():
     network = torch.jit.freeze(torch.jit.trace(Network().eval(), inputs))
-    for _ in range(3):  # the first calls profile, the last runs compiled code
+    for _ in range(3):  # the first calls profile, the last call runs compiled code
         outputs = network(*inputs)
 print("outputs", hashlib.sha256(b"".join(o.numpy().tobytes() for o in outputs)).hexdigest())

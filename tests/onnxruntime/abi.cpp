@@ -1,5 +1,5 @@
-// test_abi.py compiles this file with ONNX Runtime's headers, which the declarations of
-// integrations/onnxruntime must match.
+// test_abi.py compiles this file with ONNX Runtime's headers. The declarations in
+// integrations/onnxruntime must match these headers.
 #include <onnxruntime_c_api.h>
 
 #define MASKWISE_REAL_ONNXRUNTIME
@@ -10,7 +10,7 @@
 namespace maskwise::ort {
 namespace {
 
-// noexcept is not part of a function's ABI.
+// The pointer type without noexcept, which is not part of a function's ABI.
 template <class Function>
 struct plain {
     using type = Function;

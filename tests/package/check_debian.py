@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tests the Debian packages without root and network.
+"""Tests the Debian packages without root and without network.
 
 Builds the packages, checks their fields and files, and unpacks both packages into one folder.
-Builds a client against this folder by pkg-config and by CMake. Runs a batch with the unpacked
-maskwise-bench and plugin, with each oneDNN of --onednn.
+Builds a client against this folder by pkg-config and by CMake. Runs a batch of maskwise-bench with
+the unpacked program and plugin, once for each oneDNN of --onednn.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def run_bench(root: Path, libraries: Path, onednn: str) -> None:
     lane: list[str | Path] = [ROOT / "scripts/lane", "--preload", plugin, onednn, "--"]
     output = run(*lane, program, "--batch=select_smoke", LD_LIBRARY_PATH=str(libraries))
     if " failed:0 " not in output or "Maskwise in front" not in output:
-        raise SystemExit(f"maskwise-bench with the plugin and {onednn}:\n{output}")
+        raise SystemExit(f"maskwise-bench failed or had no plugin, with {onednn}:\n{output}")
     print(output.splitlines()[-1])
 
 
@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument(
         "--architecture", required=True, help="Debian's library folder, such as x86_64-linux-gnu"
     )
-    parser.add_argument("--onednn", nargs="*", default=[], help="prefixes of the lanes' oneDNN")
+    parser.add_argument("--onednn", nargs="*", default=[], help="prefixes of installed oneDNNs")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work, root = Path(folder), Path(folder) / "root"

@@ -2,9 +2,9 @@
 """Follows a new user's steps: installs into a new prefix, then builds and runs examples/ with it.
 
 Exactly the expected files must be installed, and no CMake file may name the build tree. The oneDNN
-example must print its result with the plugin linked and preloaded, and the plugin must report a
-claim. The CMake lines of README and docs/ must build the oneDNN example, too, and the plugin must
-report a claim. The example of the C++ API must print the results of the dialects' specifications.
+example must print its result with the plugin linked, and again with the plugin preloaded. The CMake
+lines of README and docs/ must build the oneDNN example, too. In each run, the plugin must report a
+claim. The example of the C++ API must print the results of the dialects' specifications.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def install(build: Path, prefix: Path) -> None:
 
 
 def openvino_package() -> list[Path]:
-    """OpenVINO's CMake package, which the build uses if scripts/setup --python has run."""
+    """The folder of OpenVINO's CMake package; empty before scripts/setup --python has run."""
     pattern = ".deps/python/lib/python3*/site-packages/openvino/cmake"
     return list(ROOT.glob(pattern))
 
@@ -133,7 +133,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
         "cmake_minimum_required(VERSION 3.25)\nproject(yours LANGUAGES CXX)\n"
         f"add_executable(your-program {ROOT / 'examples/select.cpp'})\n{snippet}"
     )
-    # A lane's oneDNN may need a newer libc than this machine has.
+    # The oneDNN may need a newer libc than this machine has.
     newer_libc = "-Wl,--unresolved-symbols=ignore-in-shared-libs"
     options = [f"-DCMAKE_PREFIX_PATH={prefix};{onednn}", f"-DCMAKE_EXE_LINKER_FLAGS={newer_libc}"]
     run("cmake", "-S", work, "-B", work / "build", "-G", "Ninja", *options)
@@ -144,7 +144,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
 def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
     if not snippets():
         raise SystemExit("no page shows how to link maskwise::onednn")
-    # Debian's CMake package of oneDNN works below /usr only. In Debian's lanes, lib is a link.
+    # Debian's CMake package of oneDNN works below /usr only. In lanes from Debian, lib is a link.
     has_target = (onednn / "lib/cmake/dnnl").is_dir() and not (onednn / "lib").is_symlink()
     for number, snippet in enumerate([*snippets(), *[BY_TARGETS] * has_target]):
         folder = work / f"snippet-{number}"
@@ -197,7 +197,7 @@ def run_examples(examples: Path, prefix: Path, onednn: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, required=True, help="Maskwise's build directory")
-    parser.add_argument("--onednn", type=Path, required=True, help="prefix of the lane's oneDNN")
+    parser.add_argument("--onednn", type=Path, required=True, help="prefix of installed oneDNN")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

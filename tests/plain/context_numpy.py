@@ -11,7 +11,7 @@ TYPES = {"f32": np.float32, "f16": np.float16}
 
 
 def names(kind: str) -> dict[str, Any]:
-    """Uses float32 for bf16, which NumPy alone does not have."""
+    """For bf16, arrays are float32, because NumPy alone has no bfloat16."""
     random, dtype = np.random.default_rng(51), TYPES.get(kind, np.float32)
 
     def draw(*shape: int) -> Any:

@@ -21,7 +21,7 @@ def check(names: dict[str, Any]) -> None:
     }
     inputs["mask"] = np.tril(np.ones((128, 128), bool))
     assert session.get_providers()[0] == "MaskwiseExecutionProvider"
-    if names["kind"] == "bf16":  # the model is a Where, which ONNX Runtime cannot run
+    if names["kind"] == "bf16":  # the model has only a Where, which ONNX Runtime cannot run in bf16
         x = random.integers(1, 100, (2, 4, 128, 128)).astype(np.float32)
         answer = session.run(None, {"q": x, "mask": inputs["mask"]})[0]
         assert np.array_equal(answer, np.where(inputs["mask"], x, 0))

@@ -13,7 +13,7 @@ SHAPE = [2, 4, 128, 32]
 
 
 def attention(kind: str) -> ov.Model:
-    """Has f32 inputs and outputs, because NumPy alone has no bfloat16."""
+    """The model's inputs and outputs are f32, because NumPy alone has no bfloat16."""
     inputs = [ops.parameter(SHAPE, ov.Type.f32) for _ in "qkv"]
     mask = ops.parameter([128, 128], ov.Type.boolean)
     q, k, v = (ops.convert(tensor, kind) for tensor in inputs)
@@ -30,7 +30,7 @@ def check(names: dict[str, Any]) -> None:
     compiled = names["compiled"]
     nodes = compiled.get_runtime_model().get_ordered_ops()
     ran = [node.get_rt_info()["layerType"].astype(str) for node in nodes]
-    assert "Reference" in ran, "no node of Maskwise"  # OpenVINO's name for extensions
+    assert "Reference" in ran, "no node of Maskwise"  # OpenVINO's layer type of extensions
     random = np.random.default_rng(51)
     inputs: list[Any] = [random.standard_normal(SHAPE).astype(np.float32) for _ in "qkv"]
     inputs.append(np.tril(np.ones((128, 128), bool)))

@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 NEAR = {torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float16: 5e-3}
-torch_attention = scaled_dot_product_attention  # before a page replaces it
+torch_attention = scaled_dot_product_attention  # kept, because a page replaces torch's function
 
 
 def names(kind: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def check(names: dict[str, Any]) -> None:
 
 
 def check_replaced_function(dtype: torch.dtype) -> None:
-    """Calls the function that the pages replaced, at a size that Maskwise runs."""
+    """Calls the function that a page may have replaced, at a size that Maskwise runs."""
     q = torch.randn(1, 4, 512, 64).to(dtype)
     answer = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
     assert answer.dtype == dtype

@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 
 
-# Uses Llama, because BERT has a separate attention before transformers 5.
+# Uses Llama, because BERT has its own attention before transformers 5.
 def names(kind: str) -> dict[str, Any]:
     names = context_torch.names(kind)
     folder = Path("model").resolve()

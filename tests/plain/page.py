@@ -2,10 +2,11 @@
 
 usage: page.py CONTEXT TYPE PAGE...
 
-CONTEXT names a file in this folder, context_CONTEXT.py. `names` in this file defines the names that
-the blocks use but do not define; `check` tests the results. All python blocks of a page run as one
-program; `sh` blocks run in bash. A block is skipped if this environment lacks a package that the
-block needs, if it needs another context's framework, or if it contains a key of OTHERS.
+CONTEXT names a file in this folder, context_CONTEXT.py. Its function `names` returns the names that
+the blocks use but do not define. Its function `check` tests the results. All python blocks of a
+page run as one program; `sh` blocks run in bash. A block is skipped if this environment lacks a
+package that the block needs, if the block needs another context's framework, or if the block
+contains a key of OTHERS.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-# Text of blocks that no plain environment runs, with the reason.
-OTHERS = {
-    "scripts/": "needs a clone; CI runs it",
-}
+# A block with one of these texts is skipped in every environment. The values are the reasons.
+OTHERS = {"scripts/": "needs a clone; CI runs it"}
 # Maskwise's modules that need another package.
 WANTED = {
     "maskwise.torch": "torch",
@@ -33,7 +32,7 @@ WANTED = {
     "maskwise.onnxruntime": "onnxruntime",
     "maskwise.openvino": "openvino",
 }
-# For README, these contexts use the check of another context.
+# On README, these contexts use the check of another context.
 BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 
 

@@ -5,7 +5,7 @@ usage: scripts/plain [--short] [--wheels FOLDER] [ENVIRONMENT...]
 
 Creates each environment below build/plain from the pins in ENVIRONMENT.txt. README's `pip install`
 installs the wheel from FOLDER (default: dist/, which scripts/wheels fills). page.py runs the pages
-once for each type. --short: only the newest versions.
+once for each data type. --short: only environments with the newest version of a framework.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def save_model(path: Path, kind: str) -> None:
 
 
 def place(folder: Path, wheels: Path, kind: str) -> Path:
-    """Fills a reader's folder with the wheels, a model and a program."""
+    """Creates a reader's folder, with the wheels, a model and a program."""
     folder.mkdir()
     (folder / "dist").symlink_to(wheels.resolve())
     program = folder / "your-program"
