@@ -18,16 +18,24 @@ from maskwise._call import AttentionCall
 from maskwise._torch_tensors import as_array, indices, is_followed
 
 
+def keys_of(blocks: torch.Tensor, table: torch.Tensor) -> int:
+    """The number of keys for which a sequence has blocks in the table, which is checked."""
+    if table.ndim != 2 or blocks.shape[1] == 0:
+        shapes = f"{tuple(table.shape)} for blocks of {blocks.shape[1]} keys"
+        raise ValueError(f"block_table has shape {shapes}, expected (sequences, blocks)")
+    if table.dtype == torch.bool or table.is_floating_point() or table.is_complex():
+        raise TypeError(f"block_table has elements of {table.dtype}, expected integers")
+    return table.shape[1] * blocks.shape[1]
+
+
 def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
     """Checks that the table has a block for each of the sequences' keys."""
-    size = blocks.shape[1]
-    if table.ndim != 2 or table.shape[0] != len(lengths) or size == 0:
-        shapes = f"{tuple(table.shape)} for blocks of {size} keys and {len(lengths)} sequences"
-        raise ValueError(f"block_table has shape {shapes}")
-    if (lengths > table.shape[1] * size).any():
-        room = table.shape[1] * size
-        raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {room}")
-    is_used = indices(table.shape[1]) * size < lengths[:, None]
+    most = keys_of(blocks, table)
+    if table.shape[0] != len(lengths):
+        raise ValueError(f"block_table has {table.shape[0]} rows for {len(lengths)} sequences")
+    if (lengths > most).any():
+        raise ValueError(f"sequences have {lengths.tolist()} keys, block_table has room for {most}")
+    is_used = indices(table.shape[1]) * blocks.shape[1] < lengths[:, None]
     if (is_used & ((table < 0) | (table >= blocks.shape[0]))).any():
         raise ValueError(f"block_table names a block outside 0 to {blocks.shape[0] - 1}")
 

@@ -274,7 +274,8 @@ def flash_attn_with_kvcache(
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
         raise ValueError(f"k_cache and v_cache have shapes {shapes}, expected equally many keys")
-    whole = k_cache.shape[1] * (1 if block_table is None else block_table.shape[1])
+    is_paged = block_table is not None
+    whole = _flash_attn_pages.keys_of(k_cache, block_table) if is_paged else k_cache.shape[1]
     held = _held(whole if cache_seqlens is None else cache_seqlens, q.shape[0])
     count = _require_new(q, (k_cache, v_cache), (k, v))
     lengths = held + count

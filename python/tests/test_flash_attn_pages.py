@@ -127,6 +127,28 @@ def test_tables_of_any_layout() -> None:
     case.table.resize_(100)  # raises if a call has fixed the storage's size, as .numpy() does
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_tables_of_other_types_and_shapes(packed: bool) -> None:
+    case, q = Paged(8, [17, 30]), draw(2, 1, 4, 16)
+
+    def attend(table: torch.Tensor) -> Any:
+        if packed:
+            bounds = torch.tensor([0, 1, 2]), torch.tensor([0, 17, 47])
+            options = {"max_seqlen_q": 1, "max_seqlen_k": 30, "block_table": table}
+            return flash_attn.flash_attn_varlen_func(q[:, 0], case.k, case.v, *bounds, **options)
+        options = {"cache_seqlens": case.lengths, "block_table": table}
+        return flash_attn.flash_attn_with_kvcache(q, case.k, case.v, **options)
+
+    for dtype in (torch.float32, torch.bool, torch.complex64):
+        with pytest.raises(TypeError, match=f"elements of {dtype}, expected integers"):
+            attend(case.table.to(dtype))
+    for table in (case.table[0], case.table[0, 0], case.table[None]):
+        with pytest.raises(ValueError, match=r"expected \(sequences, blocks\)"):
+            attend(table)
+    with pytest.raises(ValueError, match="1 rows for 2 sequences"):
+        attend(case.table[:1])
+
+
 def test_no_sequences_and_no_keys() -> None:
     k = draw(3, 4, 2, 16)
     for batch, table in ((0, torch.zeros(0, 5).int()), (2, torch.full((2, 1), INVALID).int())):
