@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// The part of ONNX Runtime's C API that an execution provider uses. This file declares that part,
-// because no wheel has the headers. New versions only append to the API. functions.inc lists the
-// functions. tests/onnxruntime compares both files with the real headers, which declare the types
-// if MASKWISE_REAL_ONNXRUNTIME is defined.
+// The types and numbers of ONNX Runtime's C API that the provider uses, because no wheel has the
+// headers. functions.inc lists the functions. New versions of the API only append to it.
+// tests/onnxruntime compares both files with the real headers. These tests define
+// MASKWISE_REAL_ONNXRUNTIME, because the real headers declare the same types.
 #ifndef MASKWISE_REAL_ONNXRUNTIME
 struct OrtApi;
 struct OrtEpApi;
@@ -37,7 +37,7 @@ struct OrtEp;
 struct OrtEpFactory;
 struct OrtKernelImpl;
 struct OrtNodeComputeInfo;
-// C enumerations are unsigned int.
+// In C, these enumerations have the type unsigned int.
 enum OrtErrorCode : unsigned {};
 enum ONNXTensorElementDataType : unsigned {};
 enum OrtHardwareDeviceType : unsigned {};

@@ -11,7 +11,7 @@ void expect_shape(const operand& operand, const dims& expected) {
         ort::expect_shape(operand.name, *operand.extents, expected);
 }
 
-// Refuses an operand that is known to be empty.
+// Refuses an operand with an extent of 0.
 void require_elements(const operand& operand) {
     if (operand.extents && std::ranges::find(*operand.extents, 0) != operand.extents->end())
         refuse_shape(std::string(operand.name) + " of shape " + to_string(*operand.extents) +

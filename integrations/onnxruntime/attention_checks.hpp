@@ -14,7 +14,7 @@ namespace maskwise::ort {
 struct attention_shape {
     dims query, key, value;       // {batch, heads, rows, depth}
     std::int64_t past = 0;        // rows of past_key
-    std::int64_t masked_from = 0; // ONNX's Attention masks keys from this one on in all rows
+    std::int64_t masked_from = 0; // ONNX's Attention masks the keys from this index on
 
     std::int64_t batch() const { return query[0]; }
     std::int64_t rows() const { return query[2]; }
@@ -29,8 +29,8 @@ inline constexpr std::string_view error_prefix = "Maskwise: ";
 // Throws shape_error if ranks or extents differ. An extent of -1, actual or expected, fits any.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Returns the shape by heads. Throws argument_error or shape_error for operands and numbers of
-// heads that no kernel here supports.
+// Returns the operands' shapes, split into heads. Throws argument_error or shape_error for operands
+// and numbers of heads that Maskwise does not support.
 attention_shape check_operands(const runtime& api, const attention_operator& op,
                                const attention_inputs& inputs, const attention_settings& settings);
 

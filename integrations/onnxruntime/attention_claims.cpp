@@ -30,7 +30,7 @@ std::string reason_against_numbers(const attention_operator& op,
     return settings.masked <= 0 ? "" : with_number("mask_filter_value", settings.masked);
 }
 
-// Names an attribute value that the kernels here do not support.
+// Names an attribute value that Maskwise does not support. Empty if there is none.
 std::string reason_against_attributes(const attention_operator& op, const node& node) {
     if (op.kind != attention_kind::group_query) return "";
     if (const auto rotates = node.integer("do_rotary", 0); rotates != 0 && rotates != 1)
@@ -61,7 +61,7 @@ std::string reason_against_depth(const attention_shape& shape, bool is_masked) {
            (depth < 0 ? "an unknown depth" : with_number("a depth", depth));
 }
 
-// Runs the checks of a call on the shapes that the model states.
+// Runs the checks of a call on the types and shapes that the model states.
 std::string reason_by_checks(const attention_operator& op, const node& node,
                              const attention_settings& settings) {
     try {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-// Describes the attention operators, and reads their inputs and attributes. A claim reads from a
-// node. A call reads inputs from a kernel's context.
+// Describes the attention operators, and reads their inputs and attributes: from a model's node for
+// a claim, from a kernel's context for a call.
 namespace maskwise::ort {
 
 enum class attention_kind : std::uint8_t { onnx, multi_head, group_query };
@@ -71,9 +71,9 @@ struct attention_inputs {
     }
 
     std::array<operand, static_cast<std::size_t>(role::unsupported)> by_role;
-    std::string unsupported; // name of the first input that no kernel here supports
-    // Whether the node has these outputs. Set only for claims, because a call does not know an
-    // output before it allocates the output.
+    std::string unsupported; // name of the first input that Maskwise does not support
+    // Whether the node has the outputs for present keys and values, and for scores. Set only for
+    // claims, because a call learns this when it allocates the outputs.
     bool has_present = true, has_scores = false;
 
 private:
@@ -88,9 +88,9 @@ struct attention_settings {
     std::optional<float> scale;       // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;               // 0: none
     float masked = 0;                 // added by MultiHeadAttention to masked scores
-    std::int64_t window = 0;          // unmasked keys up to a row's own; 0: all of them
+    std::int64_t window = 0;          // number of unmasked keys up to a row's position; 0: all
     bool rotates = false;             // rotary embedding of queries and keys
-    bool rotates_interleaved = false; // pairs are adjacent; else half the rotated width apart
+    bool rotates_interleaved = false; // rotates pairs of adjacent elements: see rotary_positions
 };
 
 // `attributes` has integer(name, fallback), number(name, fallback) and version(). As in ONNX
@@ -115,8 +115,8 @@ attention_settings settings_of(const attention_operator& op, const Attributes& a
     return settings;
 }
 
-// Whether this is ONNX Runtime before 1.28. Its Attention masks with the lowest number, so a fully
-// masked row is the mean of all values. It also adds the mask before the soft cap.
+// Whether this ONNX Runtime is older than 1.28. There, Attention sets masked scores to the lowest
+// number, so a fully masked row is the mean of all values, and adds the mask before the soft cap.
 inline bool masks_by_lowest(const runtime& api) {
     constexpr int first_other = 28;
     return api.minor < first_other;

@@ -24,7 +24,7 @@ struct attention_work {
     // ONNX Runtime 1.28 and newer output zeros for a row whose every valid key has a bias of
     // lowest() or less.
     bool lowest_bias_masks = false;
-    // The last row attends to all keys, also those after its position.
+    // The last row attends to all keys, also to keys after its position.
     bool last_row_unmasked = false;
     std::deque<std::vector<float>> computed; // operands computed from inputs
     // If set, run() rotates the queries. Keys are rotated when they are cached.
@@ -38,9 +38,9 @@ struct cache_layout {
     std::vector<std::int64_t> past_rows; // per sequence
 };
 
-// Writes past and new keys and values to outputs 1 and 2, if the node has these outputs. With a
-// past, `work` then reads both outputs. With a rotation, `work` reads the keys from output 1.
-// Throws argument_error if `work` must read an output that the node lacks.
+// Writes past and new keys and values to outputs 1 and 2, if the node has these outputs. If there
+// is a past, makes `work` read both outputs. With rotary embedding, makes `work` read the keys from
+// output 1. Throws argument_error if `work` must read an output that the node lacks.
 void cache_keys_and_values(attention_work& work, const kernel_context& context,
                            const attention_inputs& inputs, const cache_layout& cache,
                            const parallel_loop& loop);

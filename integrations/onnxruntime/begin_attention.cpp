@@ -145,9 +145,9 @@ void add_projection_bias(attention_work& work, const attention_call& call) {
     add_bias(work, work.desc.value, work.operands.value, bias + 2 * width);
 }
 
-// If the mask holds lengths, each sequence has an unmasked key, and `masked` is -10000 or less,
-// turns the lengths into a rule and returns true. The operator adds `masked` to the scores of
-// masked keys. In f32, a masked key then has no weight, unless scores differ by nearly 10000.
+// Turns a mask of lengths into a rule and returns true, if each sequence has an unmasked key and
+// `masked` is -10000 or less. The operator adds `masked` to the scores of masked keys. In f32, a
+// masked key then has no weight, unless scores differ by nearly 10000.
 bool mask_by_lengths(attention_work& work, const attention_call& call) {
     constexpr float max_masked = -10000.0F; // the attribute's default
     const operand& mask = call.inputs[role::mask];
@@ -199,14 +199,14 @@ void set_up_multi_head(attention_work& work, const attention_call& call) {
 struct group_query_lengths {
     bool is_prompt = false;    // a prompt: the first call, which ignores the past
     std::int64_t capacity = 0; // rows of present_key
-    std::int64_t longest = 0;  // longest sequence in keys, by lengths and total
+    std::int64_t longest = 0;  // keys of the longest sequence
     // Per sequence: keys in the cache, keys including this call's, and the position of the first
     // query.
     std::vector<std::int64_t> past_rows{}, lengths{}, positions{};
 };
 
-// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. Keys
-// of 0 rows mean that another layer filled the cache, which must then hold all keys.
+// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. If the
+// key input has 0 rows, another layer filled the cache, which must then hold all keys.
 bool is_prompt(const attention_shape& shape, std::int64_t total) {
     const std::int64_t rows = shape.rows(), new_keys = shape.key[2];
     const bool is_first = total == rows;

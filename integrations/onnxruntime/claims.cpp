@@ -49,8 +49,8 @@ bool is_read_as_shape(const value& dst) {
     });
 }
 
-// True for an i64 result of rank 0 or 1 that is short, or has unknown length and is read as a
-// shape.
+// True for an i64 result of rank 0 or 1 that has few elements, or that has an unknown length and is
+// read as a shape.
 bool is_shape_arithmetic(const node& where) {
     const value& dst = where.result();
     if (dst.type != data_type::i64 || !dst.extents || dst.extents->rank() > 1) return false;
@@ -58,8 +58,8 @@ bool is_shape_arithmetic(const node& where) {
     return count < 0 ? is_read_as_shape(dst) : count <= max_shape_elements;
 }
 
-// Whether MatmulTransposeFusion treats the order as a transposed batch: {1, ..., 0, last} or {1,
-// ..., last, 0}.
+// Whether ONNX Runtime's MatmulTransposeFusion treats the Transpose as a transposed batch: its
+// order is {1, ..., 0, last} or {1, ..., last, 0}.
 bool transposes_batch(const node& transpose) {
     const auto order = transpose.attribute<std::int64_t>("perm", ORT_OP_ATTR_INTS);
     if (!order || order->size() < 3 || order->front() != 1) return false;

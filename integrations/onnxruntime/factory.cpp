@@ -139,7 +139,7 @@ private:
     std::atomic<int> holders_ = 1; // each provider, and ONNX Runtime until release()
 };
 
-// CreateStatus is the first function of every version.
+// CreateStatus is the first function of OrtApi in every version.
 OrtStatus* refuse(const OrtApiBase* base, const std::string& why) {
     const auto* const table = reinterpret_cast<const unused_function*>(base->GetApi(1));
     if (table == nullptr) return nullptr;

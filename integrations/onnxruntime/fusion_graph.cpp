@@ -135,8 +135,8 @@ fusion_ops::fusion_ops(const model_graph& model) {
             add(op_of(node, kind), {&node});
 }
 
-// A value also leaves if a reader is not among these operators. Such a reader has an unknown kind
-// or a provider, or is an If or a Loop.
+// A value that is read outside `operators` also counts as an output. Such a reader is of an unknown
+// kind, belongs to a provider, or is an If or a Loop.
 bool fusion_match_policy::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // an outer graph may read the value
     return value_of(value).is_output ||

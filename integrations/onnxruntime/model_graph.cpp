@@ -15,8 +15,8 @@ const value no_value = [] {
 }();
 
 // Operators of com.microsoft that claims recognize by name. A model may define a function of this
-// domain under any name, even a listed one. So no claim relies on what a node with a listed name
-// computes. In ONNX's domain, a name always means ONNX's operator.
+// domain under any name, even under one of these names. So no claim relies on the computation of
+// such a node. In ONNX's domain, a name always means ONNX's operator.
 constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
                                                     "QuantizeLinear"};
 

@@ -33,7 +33,7 @@ struct value {
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
     bool is_output = false; // of the graph
-    // For graph inputs, initializers and outer values, a node without handle and type.
+    // A node without handle and type for graph inputs, initializers and values of outer graphs.
     const node* producer = nullptr;
     std::vector<reader> readers;
 
@@ -62,7 +62,7 @@ struct node {
     std::string_view name;
     std::string_view provider; // empty if no provider claimed the node
     int since_version = 0;
-    bool is_microsoft = false; // of the domain com.microsoft
+    bool is_microsoft = false; // in the domain com.microsoft
     std::vector<const value*> inputs, outputs;
 
     bool is(std::string_view operator_type) const { return type == operator_type; }

@@ -52,7 +52,7 @@ provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_setti
 // again after it has changed a graph. In later calls, `provider` of a claimed node is set.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
-    // If the graph breaks the fusion, only earlier claims are repeated.
+    // If the graph triggers the fusion's bug, repeats only the claims of earlier calls.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding exactness;
     std::set<const node*> seen;
@@ -118,7 +118,7 @@ void provider::report(std::string_view name, const std::string& subject,
     if (settings_.is_verbose) print_decision(name, subject, why);
 }
 
-// The output's name identifies the block. Two graphs may use one name for different values, because
+// The output's name identifies the block. Two graphs may use one name for different values, but
 // ONNX Runtime compiles the claims of a graph before it calls claim_nodes for the next graph.
 OrtNodeComputeInfo* provider::compile_fused(const OrtNode* node) const {
     const auto names = names_of(api_, node);

@@ -11,8 +11,8 @@
 namespace maskwise::ort {
 namespace {
 
-// ONNX Runtime reads elements in order. So the first two dimensions may be larger than the part
-// that is read, and further dimensions may have any extent but 0.
+// ONNX Runtime reads the first elements in memory order. So the first two dimensions may be larger
+// than needed, and further dimensions may have any extent but 0.
 void require_leading(std::string_view name, const dims& actual, const dims& min_elements) {
     bool fits = actual.rank() >= 2 && actual[0] >= min_elements[0] && actual[1] >= min_elements[1];
     for (int d = 2; d < actual.rank(); ++d) fits = fits && actual[d] > 0;
@@ -39,7 +39,7 @@ void check_caches(const rotary_call& call, const dims& cosines, const dims& sine
            std::to_string(limit) + " in cos_cache and sin_cache");
 }
 
-// In a prompt, the first number is the start of every sequence, and positions count up from it.
+// In a prompt, only the first position ID is read: the position of row 0 of every sequence.
 void set_positions(rotary_positions& rotary, const rotary_call& call, const operand& position_ids) {
     const dims& extents = *position_ids.extents;
     const std::int64_t sequences = call.queries[0];

@@ -18,7 +18,7 @@ bool copies(const node& node) {
 }
 
 // Whether the reader may get weights that are rounded to f16. A small weight counts little in a
-// product. If, Loop and Scan get the value as f16 without Maskwise, too.
+// product. If, Loop and Scan read f16 without Maskwise, too.
 bool may_read_weights(const reader& read) {
     const bool is_added = read.node->is("Gemm") && read.input == 2;
     return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
@@ -34,8 +34,8 @@ bool is_f16(const value& value) {
     return value.type == data_type::f16;
 }
 
-// A single mover between f32 operators runs in f32. Two consecutive movers run in f16, and so does
-// a mover that produces an output.
+// Whether ONNX Runtime runs the mover in f16: next to another mover, or if a result is a graph
+// output. A single mover between operators that compute in f32 runs in f32.
 bool moves_in_f16(const node& mover) {
     const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->producer); };
     const auto stays = [](const value* out) {

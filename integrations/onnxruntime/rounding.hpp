@@ -16,8 +16,8 @@ inline constexpr const char* rounds_differently = "f16 between operators that co
 // exceed 65504. Maskwise's operators read f16, in which such a value would be infinite.
 class rounding {
 public:
-    // Whether all inputs that these nodes get from other nodes are exact. True for every type but
-    // f16.
+    // Whether all inputs of these nodes are exact, except values from one of these nodes to
+    // another. True for every type but f16.
     bool is_exact_for(std::span<const node* const> nodes);
 
 private:

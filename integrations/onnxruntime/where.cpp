@@ -21,7 +21,7 @@ std::size_t elements_of(const dims& extents) {
     return count;
 }
 
-// A copy of a tensor's strings, with a view of each.
+// A copy of a tensor's strings, with a string_view of each string.
 class text_copy {
 public:
     text_copy(const runtime& api, const input_tensor& tensor) {

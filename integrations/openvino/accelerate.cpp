@@ -67,8 +67,8 @@ void replace(const std::shared_ptr<ov::Node>& node, const std::shared_ptr<ov::No
 }
 
 // Whether query, key and value in f32 may be converted to bf16. False for an odd or unknown depth,
-// because the kernels convert the pairs of an odd depth one by one. False for a model input of
-// dynamic shape, because the plugin's conversion would truncate the input.
+// because the kernels multiply bf16 only in pairs. False for a model input of dynamic shape,
+// because the plugin's conversion would truncate the input.
 bool may_be_bf16(const block_match& match, const ov::OutputVector& inputs) {
     const auto& attention = match.block.attention;
     if (!attention || inputs[0].get_element_type() != ov::element::f32) return false;

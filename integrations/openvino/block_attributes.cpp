@@ -16,8 +16,8 @@ using numbers = std::vector<std::int64_t>;
 
 constexpr const char* causal = "causal";
 
-// Each step has a name and two numbers: the indices of the operands cond and side. An operand that
-// the step lacks has the index 0.
+// Each step has a name and two numbers: the indices of its condition (cond) and of its other
+// operand (side). If the step lacks one of them, the index is 0.
 struct saved_steps {
     std::vector<std::string> operators;
     numbers operands;

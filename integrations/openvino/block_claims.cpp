@@ -43,8 +43,8 @@ std::string reason_rows_not_faster(const block_match& match, const ov::Node& sof
                                : std::string("OpenVINO fuses it with ") + neighbor->get_type_name();
 }
 
-// Whether the node's value comes from a state within `max_depth` nodes. OpenVINO fuses attention
-// with the cache that such a state holds.
+// Whether the node is a ReadValue of a state, or is computed from a ReadValue at most `max_depth`
+// nodes before it. OpenVINO fuses attention with the cache that such a state holds.
 bool reads_state(const ov::Node& node, int max_depth) {
     if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
     if (max_depth == 0) return false;
@@ -69,7 +69,7 @@ std::int64_t scores_of(const fusion::attention_chain& attention, const ov::Outpu
 }
 
 bool reads_state(const ov::OutputVector& inputs) {
-    constexpr int max_depth = 10; // for Concat, Gather, repeated heads and permutations
+    constexpr int max_depth = 10; // Concat, Gather, repeated heads and permutations may be between
     return reads_state(*inputs[1].get_node(), max_depth) ||
            reads_state(*inputs[2].get_node(), max_depth);
 }
@@ -106,8 +106,8 @@ std::string reason_attention_not_faster(const block_match& match,
     return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }
 
-// Why Maskwise cannot run a block; empty if Maskwise can. In OpenVINO, a cache in states shifts the
-// causal boundary, which a block cannot do.
+// Why Maskwise cannot run a block; empty if Maskwise can. In OpenVINO, a cache in a state shifts
+// the causal boundary, which a block cannot express.
 std::string reason_unsupported(const block_match& match, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
     const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);

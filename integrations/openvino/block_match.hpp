@@ -9,12 +9,12 @@
 
 namespace maskwise::openvino {
 
-// A block in a model. One operation replaces its last node.
+// A block in a model. One operation replaces the block's last node.
 struct block_match {
     fusion::block block;
-    std::vector<value_source> sources; // of the inputs
+    std::vector<value_source> sources; // per input of `block`
     node_set nodes;
-    std::shared_ptr<ov::Node> last; // its output is the output of the block
+    std::shared_ptr<ov::Node> last; // produces the block's output
     bool scales_by_depth = false;   // see fused
 
     ov::OutputVector inputs() const;

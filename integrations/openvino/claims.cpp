@@ -34,7 +34,7 @@ bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// The plugin may fuse the node before a view with the node after the view.
+// True for a reshape or a broadcast. The plugin may fuse the node's producer with its consumer.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);

@@ -12,8 +12,8 @@ namespace maskwise::openvino {
 bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options);
 
 // The node with which the CPU plugin would fuse a neighboring Select or Softmax, or null.
-// fused_producer looks at `node` and, through views, at the nodes before `node`. fused_consumer
-// looks at the nodes after `node`, also through views.
+// fused_producer checks `node`, which produces an input of the neighbor. fused_consumer checks the
+// consumers of `node`. Both look through reshapes and broadcasts.
 const ov::Node* fused_producer(const ov::Node& node);
 const ov::Node* fused_consumer(const ov::Node& node);
 // Whether computing a condition with this number of elements costs next to nothing, compared with a

@@ -31,7 +31,7 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// Python cannot call a library's function on an OpenVINO model, but it can create a node by the
+// Python cannot call a library's function on an OpenVINO model, but can create a node by OpenVINO's
 // node factory. The factory calls `create` with the model's outputs, and `create` returns them.
 class accelerate_call : public ov::BaseOpExtension {
 public:

@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t word = sizeof(void*);
 constexpr std::size_t words_before_slots = 2; // of a vtable: the offset to top and the type_info
 
-// The number of slots of the class's vtable. One more virtual function gets the slot after the last
-// one. The first word of the pointer to this function has the offset of the slot, plus 1 on x86-64.
+// The number of slots of the class's vtable: an additional virtual function gets the next slot. The
+// first word of a pointer to this function is the slot's offset in bytes, plus 1 on x86-64.
 template <class Class>
 std::size_t slots_compiled() {
     struct longer : Class {

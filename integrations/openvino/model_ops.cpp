@@ -28,8 +28,8 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // NaN to zero, scaling and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
-// The operators of rows that OpenVINO defines alike. OpenVINO's name is the operator's name with a
-// capital first letter.
+// The row operators that OpenVINO defines in the same way. OpenVINO's name is the operator's name
+// with a capital first letter.
 struct named_kind {
     std::string_view name;
     op_kind kind;

@@ -28,8 +28,8 @@ bool is_softmax(const ov::Node& node);
 bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 
 // Presents a node, the nodes that lead to it through values with one reader, and the Transposes of
-// its result as operators of src/graph. An id is the address of the tensor or the node. Operators
-// and values without a tensor or node have addresses of bytes inside `end`.
+// its result as operators of src/graph. An id is the address of the value's tensor or of the node.
+// Operators that are only a part of `end`, and their values, have addresses of bytes inside `end`.
 class model_ops {
 public:
     // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. A ScaledDotProductAttention

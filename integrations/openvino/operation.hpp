@@ -29,7 +29,7 @@ private:
 
 // Strides are empty if the tensor is dense.
 tensor_desc describe(const ov::Tensor& tensor);
-// The same for a condition: u8 is the plugin's boolean.
+// Describes a condition. u8 becomes boolean, because the CPU plugin stores booleans as u8.
 tensor_desc describe_cond(const ov::Tensor& tensor);
 
 } // namespace maskwise::openvino

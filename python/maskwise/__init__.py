@@ -1,4 +1,4 @@
-"""Runs where and Select on CPUs at memory bandwidth, and attention without its masked tiles.
+"""where and Select at memory bandwidth, and attention that skips masked tiles, on CPUs.
 
     import maskwise
     y = maskwise.where(mask, x, 0.0)                # numpy.where
@@ -8,8 +8,7 @@
 `explain` and `explain_attention` describe how a call would run. `select` follows the strict rules
 of oneDNN, OpenVINO or ONNX. The integrations with other libraries are `maskwise.torch`,
 `maskwise.transformers`, `maskwise.flash_attn`, `maskwise.onnxruntime`, `maskwise.openvino` and
-`maskwise.onednn`. `python -m maskwise` prints which integrations work on this
-machine.
+`maskwise.onednn`. `python -m maskwise` prints which integrations work on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 _broken = ""  # the package's import error, which `python -m maskwise` prints
 try:
-    for needed in ("numpy", "maskwise._core"):  # in this order: the error names a missing numpy
+    for needed in ("numpy", "maskwise._core"):  # numpy first, so that the error names it
         import_module(needed)
     from maskwise._attention import attention, explain_attention, packed_attention
     from maskwise._core import explain, instruction_set, version, where

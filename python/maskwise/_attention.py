@@ -37,15 +37,15 @@ def attention(
         One dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
         dimensions broadcast. Arrays with DLPack (jax, torch) are read in place, with any strides.
     attn_mask : Mask or array_like, optional
-        An array broadcasts to (..., L, S), and is read once for all heads that share it. Booleans
-        keep a key if True. float32 or query's dtype is added to the scores. After the first call,
-        only mixed tiles of Mask.dense(array) are read.
+        An array broadcasts to (..., L, S), and is read once for all heads that share it. A True
+        keeps a key. An array of float32 or query's dtype is added to the scores. Mask.dense(array)
+        classifies tiles at the first call; later calls read only the partly masked tiles.
     dropout_p : 0
     is_causal : bool
         Row i keeps the keys 0 to i. Not allowed with a mask.
     scale : float, default 1 / sqrt(E)
     enable_gqa : bool
-        query, (..., H, L, E), may have a multiple of the heads of key and of value.
+        The number of heads H of query, (..., H, L, E), may be a multiple of key's and value's.
     out : numpy.ndarray, or another writable array with DLPack (torch), optional
         Has the result's shape and dtype, and shares no memory with operands.
     soft_cap : float, optional
@@ -53,7 +53,7 @@ def attention(
     window : (left, right), optional
         Like Mask.window. May be combined with attn_mask or is_causal.
     sinks : array_like, optional
-        (..., H), float32 or query's dtype. A score per head, which only adds to the softmax's sum.
+        (..., H), float32 or query's dtype. One score per head that only adds to the softmax's sum.
     return_statistics : bool
     deterministic : bool
         The bits of a row depend only on its query and its unmasked keys and values. For torch
@@ -62,10 +62,10 @@ def attention(
     Returns
     -------
     out, or a new array (..., L, Ev) of query's dtype and memory order, with adjacent columns.
-    The new array is from the first foreign library with DLPack among the arguments, else NumPy's.
-    With return_statistics, a pair: the result, and the logarithms of the rows' sums, float32.
+    If arguments are arrays of other libraries with DLPack, the array is the first such library's.
+    With return_statistics, a pair: the array, and log(sum of exp(score)) per row in float32.
 
-    A fully masked row is 0. Its logarithm is 0, or -inf if there are no keys. Sums are float32.
+    A fully masked row is 0. Its logarithm is 0, or -inf without keys and sinks. Sums are float32.
     Masked values must be finite, or results are undefined. The GIL is released.
 
     Raises
@@ -76,7 +76,7 @@ def attention(
     TypeError
         A dtype is not supported, or an argument has the wrong type.
     BufferError
-        Memory is not on the CPU, or its library does not export the memory.
+        An array's memory is not on the CPU, or the array's library does not export it.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
@@ -145,7 +145,7 @@ def packed_call(
 
 
 def packed_mask(cu_seqlens_q: Any, cu_seqlens_k: Any, row_count: int, key_count: int) -> Mask:
-    """Mask.packed. Raises ValueError if documents extend past the rows or keys."""
+    """Calls Mask.packed. Raises ValueError if documents extend past the rows or keys."""
     from maskwise._mask import Mask
 
     mask = Mask.packed(cu_seqlens_q, cu_seqlens_k)

@@ -21,7 +21,7 @@ class AttentionCall(NamedTuple):
     """The arguments of attention by name.
 
     The fields up to deterministic are the arguments of torch.ops.maskwise.attention, in order. The
-    operator's schema is made from their annotations.
+    annotations of these fields determine the operator's schema.
     """
 
     query: Array
@@ -34,9 +34,9 @@ class AttentionCall(NamedTuple):
     soft_cap: float | None = None  # 0: none
     window: Window | None = None
     sinks: ArrayOrNone = None
-    key_mask: ArrayOrNone = None  # boolean (batch, keys); masks the keys past its end, too
-    offset: ArrayOrNone = None  # number of keys before the first row's own key
-    document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with its id
+    key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are masked
+    offset: ArrayOrNone = None  # position of row 0 among the keys
+    document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with the row's id
     mask_rules: ArrayOrNone = None  # a Mask's rules as integers; attn_mask has the Mask's array
     deterministic: bool = False  # a row's bits depend on no other row and on no masked key
     # Not arguments of the operator:
@@ -44,7 +44,7 @@ class AttentionCall(NamedTuple):
     return_statistics: bool = False
     is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
     explains: bool = False  # counts tiles instead of computing
-    # int32 (batch, pages): key and value are a cache, (pages, heads, keys of a page, depth)
+    # int32 (batch, pages): key and value are a cache, (pages, heads, keys per page, depth)
     page_table: ArrayOrNone = None
 
     def changed(self, **fields: Any) -> AttentionCall:
@@ -67,8 +67,8 @@ def mask_array(call: AttentionCall) -> Any:
 
 
 def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> AttentionCall:
-    """Applies `convert` to query, key, value, sinks and the mask's array, even if they are
-    None."""
+    """Applies `convert`, which must accept None, to query, key, value, sinks and the mask's
+    array."""
     mask = call.attn_mask
     if has_rules(mask):
         mask = mask if mask._array is None else mask._beside(convert(mask._array), mask._maps)

@@ -74,9 +74,9 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
 def unpad_input(
     hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
-    """Packs the rows of (batch, length, ...) that one of the masks selects. Masks are (batch,
+    """Packs the rows of (batch, length, ...) that at least one mask selects. Masks are (batch,
     length) of 0 and 1. Returns the packed rows, their indices, cu_seqlens, the longest length, and
-    each sequence's number of rows in attention_mask alone."""
+    how many rows of each sequence attention_mask selects."""
     selected = attention_mask if unused_mask is None else attention_mask + unused_mask
     cu_seqlens, longest = _bounds(selected.sum(-1))
     indices, used = _places(selected), attention_mask.sum(-1, dtype=torch.int32)
@@ -140,8 +140,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs this package unless a flash_attn is installed or torch has a GPU, which the real
-    package needs. Repeated calls have no effect. Returns whether this package is installed."""
+    """Installs this package. Does nothing if a flash_attn is installed, or if torch has a GPU, on
+    which the real package runs. Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():

@@ -41,7 +41,7 @@ def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Ten
 
 
 def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor) -> AttentionCall:
-    """A call whose key and value are blocks. They are copied only if torch tracks the call."""
+    """The call with `table` as page table of its blocks. If torch tracks the call, copies them."""
     size = call.key.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
     table = table[:, : -(-most // size)]
@@ -65,7 +65,7 @@ def packed_with_blocks(
     cu_seqlens_k: torch.Tensor,
     is_causal: bool,
 ) -> AttentionCall:
-    """A call of packed rows: one sequence of documents, each of which begins with a block."""
+    """A call of packed rows, as one sequence of documents. A document's keys begin with a block."""
     size, counts = call.key.shape[1], cu_seqlens_k.diff()
     mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(call.query), int(counts.sum()))
     blocks = -(-counts // size)

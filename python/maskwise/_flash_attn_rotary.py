@@ -20,10 +20,10 @@ def rotated(
     is_interleaved: bool,
     has_positions: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """q and k of (batch, rows, heads, depth), rotated by `tables`: cos and sin of (positions,
-    rotary_dim / 2).
+    """Rotates q and k of (batch, rows, heads, depth) by cos and sin of (positions, rotary_dim / 2).
 
-    Row i is at position held + i. Without has_positions, all of q's rows are at `held`.
+    `held`: number of cached keys per sequence. Row i is at position held + i. Without
+    has_positions, all rows of q are at position held.
     """
     if k is None:
         raise ValueError("rotary_cos and rotary_sin need new keys and values, k is None")
@@ -44,7 +44,7 @@ def _require_tables(tables: tuple[Any, Any], depth: int) -> None:
         shapes.append(tuple(table.shape))
     if shapes[0] != shapes[1] or len(shapes[0]) != 2 or 2 * shapes[0][1] > depth:
         raise ValueError(
-            f"rotary_cos and rotary_sin have shapes {shapes[0]} and {shapes[1]}, expected twice "
+            f"rotary_cos and rotary_sin have shapes {shapes[0]} and {shapes[1]}, expected both "
             f"(positions, at most {depth // 2})"
         )
 

@@ -35,8 +35,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """The version up to the first + or -; empty if the package is not installed. Raises the errors
-    of importing the package."""
+    """The version up to the first + or -; empty if the package is not installed. Raises the error
+    of a failed import."""
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -62,7 +62,7 @@ def check_numpy() -> None:
 
 
 def check_torch() -> None:
-    """Runs each function in each type of FLOATS. Sizes are large enough for install()."""
+    """Runs each function in each type of FLOATS, by calls that are large enough for Maskwise."""
     torch: Any = import_module("torch")
     integration: Any = import_module("maskwise.torch")
     flash, maskwise = import_module("maskwise.flash_attn"), import_module("maskwise")
@@ -201,7 +201,7 @@ def examine(integration: Integration) -> bool:
     version = ""
     try:
         version = version_of(integration.module)
-        if not version and integration.module != ONEDNN:  # programs may contain oneDNN
+        if not version and integration.module != ONEDNN:  # a program may contain its own oneDNN
             print(f"absent  tested with {', '.join(integration.tested)}")
             return True
         use = integration.use + (integration.check() or "")

@@ -63,7 +63,7 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
 
 
 def _same(name: str, a: Any, b: Any) -> Any:
-    """Returns a or b, whichever is set. Raises ValueError if both are set and differ."""
+    """Returns the value that is set. Raises ValueError if both are set and differ."""
     if a and b:
         _require_equal(name, a, b)
     return a or b
@@ -235,8 +235,8 @@ class Mask:
     scores in registers. Per-sequence arguments are one integer, or one per entry of the batch
     dimension.
 
-    A row keeps a key if every rule keeps the key. prefix and first_keys are exceptions from some
-    rules. Causal, window and chunks count from the row's position, which is row + causal's offset.
+    A row keeps a key if every rule keeps the key, except that prefix and first_keys override some
+    rules. causal, window and chunks use the row's position: its index plus causal's offset.
     With `from_end`, positions are shifted so that the last row aligns with the last key. In packed
     documents, positions count within the document.
     """
@@ -262,7 +262,7 @@ class Mask:
     def causal(cls, offset: Any = None, *, from_end: bool = False) -> Mask:
         """Keeps the keys up to the row's position.
 
-        offset: number of keys before the first row's own key, one integer or one per sequence.
+        offset: position of row 0 among the keys, one integer or one per sequence.
         from_end: the last row aligns with the last key, as in flash_attn's causal and torch's
         causal_lower_right.
         """
@@ -284,13 +284,13 @@ class Mask:
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
-        """Combines causal and a window. A row keeps its own key and the `size - 1`
-        keys before its own, as with transformers' sliding_window."""
+        """Combines causal and a window: a row keeps the key at its position and the `size - 1` keys
+        before that key, as with transformers' sliding_window."""
         return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
 
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
-        """Keeps the keys of the row's chunk, and of the `earlier` chunks before that chunk."""
+        """Keeps the keys in the row's chunk of `size` keys and in the `earlier` chunks before."""
         return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
@@ -310,7 +310,7 @@ class Mask:
 
     @classmethod
     def documents(cls, row_ids: Any, key_ids: Any = None) -> Mask:
-        """A row keeps the keys with its id. Keys with one id must be adjacent.
+        """A row keeps the keys with the row's id. Keys with equal ids must be adjacent.
 
         row_ids, key_ids: integers of shape (length,) or (sequences, length).
         """
@@ -402,7 +402,7 @@ class Mask:
         return mask
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        """Without this method, NumPy would make an array of objects, and a Mask counts as true."""
+        """Raises, because NumPy would make an array of one object, which counts as True."""
         raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:

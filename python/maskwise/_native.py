@@ -66,8 +66,8 @@ def run_native_gradients(
 
 
 def run_native(call: AttentionCall) -> Any:
-    """The result, with the rows' statistics if requested. If call.explains, the tile counts and the
-    plan's text.
+    """Returns the result, with the rows' statistics if requested. If call.explains, returns the
+    tile counts and the plan's text.
 
     Does not compute gradients.
     """

@@ -21,8 +21,8 @@ def name_of(port: Any) -> str:
 
 
 def ports_of(model: ov.Model) -> list[_report.Port]:
-    """The model's inputs. OpenVINO's dimensions have no names, so a name consists of
-    the input and the index."""
+    """The model's inputs. OpenVINO's dimensions have no names, so dimension 1 of input x is named
+    x[1]."""
     return [
         (
             name_of(one),
@@ -38,8 +38,8 @@ def ports_of(model: ov.Model) -> list[_report.Port]:
 
 
 def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
-    """Prints which operations Maskwise runs: `accelerated` has no operation of the same kind and
-    name."""
+    """Prints which operations Maskwise runs: those for which `accelerated` has no operation of the
+    same kind and name."""
     remaining = Counter(map(kind_and_name, openvino._nodes(accelerated)))
     claims = []
     for node in openvino._nodes(model):

@@ -1,4 +1,4 @@
-"""Functions of the reports on models, which read arguments, draw inputs and compare runs."""
+"""Functions of the reports on models: read arguments, draw inputs and compare runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 import maskwise
 
-# Default extents of dynamic dimensions: BATCH for the first of an input's several dimensions, LONG
-# for others. LONG makes masks large enough for Maskwise.
+# Default extents of dynamic dimensions. BATCH: for the first dimension of an input of rank 2 or
+# more. LONG: for other dimensions; makes masks large enough for Maskwise.
 BATCH, LONG = 1, 128
 # Tolerances relative to the largest element, by the elements' bytes. Maskwise and the host round
 # sums and exponentials differently.
@@ -53,10 +53,10 @@ def make_parser(module: str, description: str | None) -> argparse.ArgumentParser
         default=[],
         metavar="NAME=EXTENT",
         help="extent of the dynamic dimension that the report calls NAME (default: "
-        f"{BATCH} for the first of an input's several dimensions, {LONG} for others)",
+        f"{BATCH} for the first dimension of an input of rank 2 or more, {LONG} for others)",
     )
     parser.add_argument("--threads", type=count, default=0, help="number of threads (default: all)")
-    parser.add_argument("--turns", type=turns, default=15, help="timed runs of each (default: 15)")
+    parser.add_argument("--turns", type=turns, default=15, help="timed pairs of runs (default: 15)")
     return parser
 
 
@@ -152,8 +152,8 @@ def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float
 
 
 def difference(got: Any, expected: Any) -> float:
-    """The largest difference of corresponding elements. Infinite if only one of them is NaN, if
-    shapes or dtypes differ, or if elements that are not floats differ."""
+    """The largest difference of corresponding elements. Infinite if only one of two elements is
+    NaN, if shapes or dtypes differ, or if elements that are not floats differ."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return np.inf

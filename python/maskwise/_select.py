@@ -35,9 +35,9 @@ def select(
     dialect : "openvino_select_1", "onednn_select", "onnx_where_9" or "onnx_where_16"
         openvino_select_1 has every boolean, integer and real dtype. onednn_select has float32,
         float16 and ml_dtypes.bfloat16. onnx_where_16 has openvino_select_1's dtypes, complex and
-        text. onnx_where_9 has the same without bfloat16. In ONNX all three shapes broadcast to each
-        other. In the other dialects src_0 and src_1 broadcast to each other, and cond to the
-        result.
+        text. onnx_where_9 has the same dtypes except bfloat16. In ONNX all three shapes broadcast
+        to each other. In the other dialects src_0 and src_1 broadcast to each other, and cond to
+        the result.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def select(
     TypeError
         cond is not boolean, dtypes differ, or the dialect does not have the dtype.
     BufferError
-        Memory is not on the CPU, or its library does not export the memory.
+        An array's memory is not on the CPU, or the array's library does not export it.
     """
     if _arguments.instance("dialect", dialect, str, "a string") not in _core.dialects:
         known = ", ".join(_core.dialects)

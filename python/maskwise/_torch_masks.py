@@ -87,7 +87,7 @@ def with_array(mask: Mask, array: torch.Tensor) -> Mask:
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
     """Padding as rules if each sequence's keys are adjacent, else as an array. `mask`: boolean
-    (batch, keys), or None for no padding. Keys past its end are masked."""
+    (batch, keys), or None for no padding. Keys past the mask's end are masked."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -127,7 +127,7 @@ def restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Te
 
 
 def kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """The mask cut or extended to (batch, keys). Keys past its end are masked."""
+    """The mask cut or extended to (batch, keys). Keys past the mask's end are masked."""
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 

@@ -87,7 +87,7 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
 
 
 def operator_arguments(call: AttentionCall) -> list[Any]:
-    """The operator's fields. Not a slice: torch.compile of torch 2.8 cannot slice a NamedTuple."""
+    """The operator's arguments. torch.compile of torch 2.8 cannot slice a NamedTuple."""
     return [getattr(call, name) for name in OPERATOR_FIELDS]
 
 
@@ -114,7 +114,7 @@ def _(*operands: Any) -> torch.Tensor:
     device_types="cpu",
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The operator if a gradient is needed: also returns the logarithm of each row's sum."""
+    """The operator if a gradient is needed: also returns log(sum of exp(score)) per row."""
     return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 

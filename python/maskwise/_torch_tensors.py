@@ -101,8 +101,8 @@ def is_readable(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """An array over the same memory. This is faster than DLPack. After tensor.numpy(), the tensor
-    could not be resized."""
+    """An array over the same memory. This is faster than DLPack, and torch can still resize the
+    tensor, unlike after tensor.numpy()."""
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)
@@ -147,7 +147,7 @@ def mark_written(out: torch.Tensor) -> None:
 
 
 def indices(count: int) -> torch.Tensor:
-    """0 to count - 1, on the CPU whatever torch's default device is."""
+    """0 to count - 1, on the CPU even if torch's default device is another."""
     return torch.arange(count, device="cpu")
 
 

@@ -16,7 +16,7 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """mask(). None in continuous batching, where layers read the keys from a paged cache."""
+    """Calls mask(). None in continuous batching, where layers read the keys from a paged cache."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -43,7 +43,7 @@ def padded_mask(
 ) -> torch.Tensor | None:
     """The mask that aligns the last row with the last key; None if no mask is needed. padding:
     boolean (batch, keys). shape: batch, rows and keys. window: number of keys on either side,
-    including the row's own. documents: the result of traced_documents()."""
+    including the row's own key. documents: the result of traced_documents()."""
     batch, rows, keys = shape
     if documents is not None:
         kept = _written(padding, rows, keys, causal, window)
@@ -70,8 +70,8 @@ def _written(
 
 
 def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> bool:
-    """Whether a layer's position_ids may define documents: one sequence, as many keys as rows, and
-    no cu_seq_lens."""
+    """Whether a layer's position_ids may define documents: one sequence of several rows, as many
+    keys as rows, and no cu_seq_lens."""
     positions, rows = others.get("position_ids"), query.shape[2]
     return (
         others.get("cu_seq_lens_q") is None

@@ -88,7 +88,7 @@ def _memory(tensor: torch.Tensor) -> int:
 
 
 class _Unknown(Exception):
-    """Raised for a mask function that is not the library's, or that rules cannot express."""
+    """Raised for a mask function that is not transformers', or that rules cannot express."""
 
 
 class _Place:
@@ -181,7 +181,7 @@ class GraphRules(NamedTuple):
     is_causal: bool
     window: list[int] | None = None
     key_mask: torch.Tensor | None = None  # boolean (batch, keys)
-    offset: torch.Tensor | None = None  # number of keys before the first row's own; None: 0
+    offset: torch.Tensor | None = None  # position of row 0 among the keys; None: 0
     document_ids: torch.Tensor | None = None  # (batch, length)
 
     def beside_array(self) -> GraphRules:
@@ -248,7 +248,7 @@ def mask(
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """The mask for all layers of a kind. transformers calls mask() once per kind and forward pass.
+    """The mask for all layers of one kind, such as sliding, in one forward pass of a model.
 
     transformers before 5.3 passes `cache_position`, the rows' positions, instead of q_length and
     q_offset.

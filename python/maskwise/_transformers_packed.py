@@ -21,7 +21,7 @@ class Packed:
     rows: torch.Tensor
     keys: torch.Tensor
     causal: bool
-    window: int | None = None  # number of keys on either side, including the row's own
+    window: int | None = None  # number of keys on either side, including the row's own key
 
     def rules(self) -> Mask:
         mask = Mask.packed(self.rows, self.keys)

@@ -18,7 +18,7 @@ from transformers.utils import logging
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME, FLASH_NAME = "maskwise", "maskwise_flash"
-# transformers' methods that check a model for flash attention: first since 5.0, then before.
+# transformers' methods that check a model for flash attention: since 5.0, and before 5.0.
 FLASH_CHECKS = ("_flash_attn_can_dispatch", "_flash_attn_2_can_dispatch")
 
 log = logging.get_logger(__name__)
@@ -87,7 +87,7 @@ def _with_check(correct: Any) -> Any:
 
 
 def _without_download(adjust: Any) -> Any:
-    """Skips transformers' lookup of names that contain "flash" among packages and downloads."""
+    """Skips transformers' search for an installed or downloaded package, for names with "flash"."""
 
     def check_and_adjust(
         self: Any,

@@ -53,8 +53,8 @@ def _rules(causal: bool, window_size: tuple[int, int], slopes: Any, **position: 
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
-    """Attention of (batch, rows, heads, depth). If `is_empty` is not None, also returns the
-    logarithms of the rows' sums, (batch, heads, rows)."""
+    """Attention of (batch, rows, heads, depth). If `is_empty` is not None, also returns log(sum of
+    exp(score)) per row, as (batch, heads, rows)."""
     q, k, v = (one.transpose(1, 2) for one in call[:3])
     call = checked(call.changed(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
@@ -64,7 +64,7 @@ def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
 
 
 def _result_and_sums(call: AttentionCall) -> tuple[Any, Any]:
-    """As in flash_attn, sums have no gradient. With gradients, a second call computes the sums."""
+    """Sums have no gradient, as in flash_attn. With gradients, a second call computes the sums."""
     with_sums = call.changed(return_statistics=True)
     operands = (call.query, call.key, call.value, call.sinks)
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
@@ -77,8 +77,8 @@ def _detached(value: Any) -> Any:
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
-    """Replaces Maskwise's 0 by -infinity for rows without keys, so that a caller can merge parts.
-    With a sink, no row's sum is empty."""
+    """Replaces Maskwise's 0 by -infinity for rows without keys, so that a caller can merge results
+    for parts of the keys. With a sink, no row's sum is empty."""
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
 
@@ -111,7 +111,7 @@ def flash_attn_func(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """The result, or with return_attn_probs (result, logarithms of the rows' sums, None)."""
+    """The result, or with return_attn_probs (result, log(sum of exp(score)) per row, None)."""
     _refuse_dropout("flash_attn_func", dropout_p)
     rules = _rules(causal, window_size, alibi_slopes, from_end=True)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
@@ -268,8 +268,8 @@ def flash_attn_with_kvcache(
     block size, heads, depth) with a block table.
 
     First writes the new keys k and values v into the cache after each sequence's cache_seqlens.
-    rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k before that: row i at
-    position cache_seqlens + i, or without causal and window all rows of q at cache_seqlens.
+    Before that, rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k. Row i is at
+    position cache_seqlens + i. Without causal and window, all rows of q are at cache_seqlens.
     """
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"

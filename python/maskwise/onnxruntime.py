@@ -25,7 +25,7 @@ import maskwise
 from maskwise import _arguments
 
 PROVIDER = "MaskwiseExecutionProvider"
-_CHOSEN = "maskwise.chosen"  # entry of session options to which the provider was added
+_CHOSEN = "maskwise.chosen"  # set in session options that have the provider
 
 
 @runtime_checkable

@@ -82,7 +82,7 @@ def accelerate(
         The model is not an openvino.Model but, for example, a path or a compiled model; an option
         has the wrong type.
     ValueError
-        The precision has another value.
+        The precision is another string or type.
     """
     options = {
         "force": _arguments.flag("force", force),

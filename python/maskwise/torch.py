@@ -13,7 +13,7 @@ After install(), Maskwise runs attention of float32, bfloat16 and float16 withou
 call is large enough to gain, also with gradients. torch.nn.attention.varlen.varlen_attn gets a CPU
 kernel. Maskwise runs where and masked_fill from 4096 elements, except for booleans and a few other
 types and layouts. torch runs all other calls, and compiled models.
-`python -m maskwise run program.py` installs for a program.
+`python -m maskwise run program.py` runs a program after install().
 """
 
 # mypy may check the package without torch.
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "installed", "uninstall"]
 
-# If q's elements times the keys are below this, torch is as fast in float32. Half in 16 bits.
+# Bound on q's elements times the keys: below, torch is as fast. For float32; half in 16 bits.
 LEAST_PRODUCTS = 2**19
 TIMES_WITH_GRADIENTS = 4  # factor of the bound with gradients, because Python runs for each call
 
@@ -200,8 +200,8 @@ def _selects() -> tuple[torch.Tensor, ...]:
 
 def _install_selects() -> None:
     """Replaces the kernels of where and masked_fill, or warns if that fails. torch chooses a
-    kernel at its first call, so where and masked_fill are called before. Maskwise reads private
-    data of torch, so the results are compared with torch's."""
+    kernel at its first call, so this function first calls where and masked_fill. Maskwise reads
+    private data of torch, so the results are compared with torch's."""
     with _disable_current_modes(), torch.inference_mode():
         wanted = _selects()
         is_installed = _core.install_torch_selects(torch.backends.cpu.get_cpu_capability())

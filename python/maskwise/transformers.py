@@ -68,7 +68,7 @@ log = logging.get_logger(__name__)
 
 
 class LayerCall(NamedTuple):
-    """What a layer passes to its attention."""
+    """The arguments that a layer passes to its attention."""
 
     module: Any
     q: torch.Tensor

@@ -69,8 +69,8 @@ dims positions(int rank) {
     return order;
 }
 
-// A dense layout whose strides decrease in `order`. No overflow: the inferred dense dst has the
-// same number of bytes.
+// A dense layout whose strides decrease in `order`. The strides cannot overflow, because infer_dst
+// checked a dense dst of the same number of bytes.
 tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     tensor_desc result{type, extents, extents};
     auto bytes = static_cast<std::int64_t>(width_bytes(type));
@@ -263,8 +263,8 @@ allocation allocate(const attention_call& call, const tensor_desc& desc) {
     return {array, data_of(array)};
 }
 
-// The inputs' addresses, the maps and the rules. Throws if the rules have slopes of another number
-// of heads than dst.
+// The inputs' addresses, the maps and the rules. Throws if the rules' slopes and dst differ in the
+// number of heads.
 attention_operands inputs_of(const attention_call& call, const dims& dst) {
     attention_operands operands{
         .query = data_of(call.q), .key = data_of(call.k), .value = data_of(call.v)};

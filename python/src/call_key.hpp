@@ -12,7 +12,7 @@
 namespace maskwise::python {
 
 // The numbers that determine a plan. For few elements, compile() takes longer than the Select, even
-// if the library has cached the plan. So a call first compares the numbers that NumPy stores.
+// if the library has cached the plan. So a call first looks for the plan of an equal key.
 class call_key {
 public:
     void push(npy_intp value) {

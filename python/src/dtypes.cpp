@@ -16,7 +16,7 @@ int bfloat16_number() {
         PyErr_Clear();
         return number;
     }
-    // The module is None if a program forbids its import. bfloat16 is missing during the import.
+    // `module` is None if a program forbids the import. During the import, bfloat16 is missing.
     const nb::object type = nb::getattr(module, "bfloat16", nb::none());
     if (type.is_none()) return number;
     const nb::object dtype = MASKWISE_IMPORTED("numpy", "dtype")(type);

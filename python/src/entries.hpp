@@ -13,8 +13,8 @@ namespace maskwise::python {
 
 // where(): the result of numpy.where, for a request that is not way::numpy. `out` is none, or
 // receives the result and is returned. Throws nb::python_error (ValueError, TypeError), or
-// maskwise::error if out's layout cannot be written, before it writes. Only a cast of NumPy may
-// fail later. Releases the GIL while elements are moved.
+// maskwise::error if out's layout cannot be written. Throws before the first write, unless a cast
+// of NumPy fails. Releases the GIL while elements are moved.
 nb::object run(const request& call, nb::handle out);
 
 // The plan of a request for way::plan. Allocates a result to get its layout.
@@ -26,7 +26,7 @@ plan plan_of(const request& call);
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
-// A Mask's rules, with the shape of the slopes, which mask_rules lack.
+// A Mask's rules, with the number of heads of the slopes, which mask_rules lack.
 struct shaped_rules : mask_rules {
     std::int64_t slope_heads = 0;
 };
@@ -52,7 +52,7 @@ struct attention_call {
 };
 
 // Returns a pair: out or a new array, and statistics or none. Throws nb::python_error (TypeError,
-// ValueError) and maskwise::error before it writes. Releases the GIL while it computes.
+// ValueError) and maskwise::error before the first write. Releases the GIL while it computes.
 nb::tuple attention(const attention_call& call);
 
 // A call, its result and statistics, and the gradient of a function of the result.

@@ -41,9 +41,9 @@ array, the result is a Dask array.
 
 Elements of the result's dtype are moved as bits: NaN payloads and -0.0 stay. Maskwise runs all
 boolean, integer, floating and complex dtypes, ml_dtypes.bfloat16, datetime64 and timedelta64.
-numpy.where runs object, text, structured, longdouble and byte-swapped arrays, dates that gain a
-unit, and calls with one argument. explain() tells whether Maskwise or NumPy runs a call. The GIL is
-released while elements are moved; do not write to the operands meanwhile.
+numpy.where runs object, text, structured, longdouble and byte-swapped arrays, dates without a unit
+next to dates with a unit, and calls with one argument. explain() tells whether Maskwise or NumPy
+runs a call. The GIL is released while elements are moved; do not write to the operands meanwhile.
 
 Raises
 ------
@@ -137,7 +137,7 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     return out;
 }
 
-// A plain C entry, because a binding layer would dominate calls of few elements.
+// A plain C entry, because a binding layer would take most of the time of a call of few elements.
 PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;

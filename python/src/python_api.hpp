@@ -1,4 +1,4 @@
-// The C APIs of Python and NumPy. module.cpp initializes NumPy's once.
+// The C APIs of Python and NumPy. module.cpp initializes NumPy's C API once.
 #pragma once
 
 #include <maskwise/maskwise.hpp>
@@ -52,7 +52,7 @@ inline void* data_of(nb::handle array) {
 
 // A cached attribute of a module of the package or of NumPy. A guarded static could deadlock: the
 // import releases the GIL, and a thread that waits for the guard would hold the GIL. With the
-// atomic, several threads may look the attribute up at first.
+// atomic, several threads may look up the attribute at the same time.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static std::atomic<PyObject*> value = nullptr; // outlives the interpreter

@@ -78,7 +78,7 @@ bool has_signalling_nan(PyArrayObject* array) {
     return false;
 }
 
-// Casts an operand that is no larger than one piece of the iterator. So a repeated row is cast
+// Casts an operand that is no larger than one piece of the iterator. A broadcast row is then cast
 // once, and the other operands are read in place. Skips arrays that are not C-contiguous, because a
 // cast would lose the order that numpy.where's result follows. Skips signalling NaNs, because NumPy
 // warns when it casts a whole array, but not when numpy.where casts pieces.
@@ -101,7 +101,7 @@ bool has_dtype(nb::handle array, nb::handle dtype) {
 }
 
 // NumPy refuses to cast a date without a unit to one with a unit. For many elements, NumPy's casts
-// set this exception without the GIL, but numpy.where holds the GIL for the first elements.
+// set this exception without the GIL. numpy.where sets it with the GIL, so it runs such calls.
 bool lacks_unit(PyArray_Descr* dtype) {
     if (dtype->type_num != NPY_DATETIME) return false;
     const auto* const unit =

@@ -27,7 +27,7 @@ public:
     // `kernels` is the common prefix of the names of torch's kernels; a capability is the suffix.
     dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Finds torch's kernel. Returns false if there is none. `capability`: torch's name for the CPU.
+    // Finds torch's kernel; false if none. `capability`: torch's name of the instruction set.
     bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
         find_symbol(torch_library(), symbol_, place_);

@@ -6,9 +6,9 @@
 
 namespace maskwise::python {
 
-// Replaces torch's kernels. Call where and masked_fill before, because torch chooses a kernel at
-// its first call. `capability` is torch.backends.cpu.get_cpu_capability(). Returns false, without a
-// change, if Maskwise cannot read this torch. Other threads may compute meanwhile.
+// Replaces torch's kernels. First call torch's where and masked_fill, because torch chooses a
+// kernel at its first call. `capability` is torch.backends.cpu.get_cpu_capability(). Returns false,
+// without a change, if Maskwise cannot read this torch. Other threads may compute meanwhile.
 bool install_torch_selects(std::string_view capability);
 // Restores torch's kernels. Has no effect without install_torch_selects().
 void uninstall_torch_selects();

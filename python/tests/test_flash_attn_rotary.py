@@ -91,7 +91,7 @@ def test_wrong_rotary_embeddings() -> None:
         ((k, v), table.long(), table, TypeError, "rotary_cos is torch.int64"),
         ((k, v), table, table[:3], ValueError, r"shapes \(4, 4\) and \(3, 4\)"),
         ((k, v), draw(4, 5), draw(4, 5), ValueError, "at most 4"),
-        ((k, v), table[0], table[0], ValueError, "expected twice"),
+        ((k, v), table[0], table[0], ValueError, "expected both"),
         ((k, v), table[:2], table[:2], ValueError, "has 2 positions, a row is at position 2"),
     ):
         tables: dict[str, Any] = {"rotary_cos": cos, "rotary_sin": sin}
