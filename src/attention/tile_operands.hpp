@@ -118,7 +118,8 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has none.
+    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has none. A tile that
+    // products can read in place is copied when it is read for the second time.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {
@@ -126,9 +127,14 @@ private:
         tile_copy& kept = records_of(copies)[slot];
         const std::int64_t gathered =
             plan_.gathers ? position_[0] * plan_.key_tiles() + keys.number : 0;
-        if (kept.source != rows.first || kept.keys != keys.keys || kept.gathered != gathered)
-            kept = {rows.first, gathered, keys.keys,
-                    copy(part(copies.first + slot * copies.tile_floats))};
+        const bool is_known =
+            kept.source == rows.first && kept.keys == keys.keys && kept.gathered == gathered;
+        if (is_known && kept.rows.first != rows.first) return kept.rows;
+        const bool may_read = !plan_.gathers && rows.type == elem_type::f32 &&
+                              rows.column_bytes == bytes_of(elem_type::f32);
+        kept = {rows.first, gathered, keys.keys,
+                may_read && !is_known ? rows
+                                      : copy(part(copies.first + slot * copies.tile_floats))};
         return kept.rows;
     }
     // Returns `rows` if tiles are not gathered. Else copies the tile's rows from all pages densely

@@ -119,10 +119,11 @@ bool takes_few(const tile_plan& plan) {
 }
 
 // Whether a head's f32 rows are far apart because rows of other heads are between them. Such rows
-// map to few cache sets, so they leave the cache before the next row tile reads them. A copy stays
-// in the cache.
+// map to few cache sets, so they leave the cache before a later row tile reads them. A copy stays
+// in the cache. With fewer rows, copies cost more than they save.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
-    return !plan.gathers && operand.type == elem_type::f32 && plan.rows > most_tile_rows &&
+    constexpr std::int64_t many_rows = 8 * most_tile_rows; // speed
+    return !plan.gathers && operand.type == elem_type::f32 && plan.rows >= many_rows &&
            plan.keys > 0 && operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
            operand.column_count <= most_copied_floats / plan.keys;
 }
