@@ -1,4 +1,4 @@
-"""Helpers for the tests of maskwise-bench: start it, and read what its library supports.
+"""Helpers for the tests of maskwise-bench: start the client, and query its oneDNN.
 
 ctest runs a test script once per lane (a oneDNN installation) and group (a unittest class):
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
@@ -52,7 +52,7 @@ class Setup:
 
     @cached_property
     def types(self) -> set[str]:
-        """Returns which of f32, bf16 and f16 the library runs a MatMul in."""
+        """Returns the types, among f32, bf16 and f16, in which the lane runs a MatMul."""
         names = ["f32", "bf16", "f16"]
         tests = report(f"--dt={','.join(names)}", case("op/matmul.json"), is_test=False)
         return {name for name, test in zip(names, tests, strict=True) if test["state"] == "PASSED"}
@@ -116,7 +116,7 @@ def needs_plugin(test: unittest.TestCase) -> None:
 
 @contextlib.contextmanager
 def report_file(is_test: bool) -> Iterator[Path]:
-    """Yields a report's path, temporary unless `is_test` and scripts/test set a report folder."""
+    """Yields a report's path: in the report folder, if set and `is_test`, else a temporary path."""
     folder = unittest_report.folder()
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"

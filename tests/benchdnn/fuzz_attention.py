@@ -197,8 +197,8 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
     if preload:
         command += ["--preload", preload]
     command += [arguments.lane, "--", arguments.bench, f"--report={report}", "--isolate"]
-    # --fill=own, because the driver's rule fails too many graphs, even for an error in the last bit
-    # of exp.
+    # --fill=own, because under the driver's rule an error in the last bit of exp fails too many
+    # graphs.
     command += ["--expected-n-partitions=0", "--fill=own"]
     command += [f"--case={file}" for file in files]
     environment = {**os.environ, "MASKWISE_VERBOSE": "1"}
@@ -212,13 +212,13 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
 
 
 def fault_of(plugin: Result, alone: Result) -> str:
-    """Describes the fault of Maskwise's result. Empty if there is none, or if it is excused."""
+    """Returns the fault of Maskwise's result. Empty if the result has only excused faults."""
     wrong, wrong_alone = set(plugin["wrong_tensors"]), set(alone["wrong_tensors"])
     if plugin["state"] == "PASSED":
-        # If oneDNN's rounding uses more of the tolerance, Maskwise may use as much.
+        # If oneDNN's error is above this share of the tolerance, Maskwise's error may be as large.
         allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
         if plugin["allowance_used"] > allowed:
-            return f"{plugin['allowance_used']:.2f} of the check's tolerance"
+            return f"error {plugin['allowance_used']:.2f} of the tolerance, allowed {allowed:.2f}"
     elif plugin["state"] != "FAILED" or not set() < wrong <= wrong_alone:
         return f"{plugin['state']} {plugin['reason']}, alone {alone['state']} {alone['reason']}"
     is_excused = alone["state"] in ("PASSED", *WRONG)
@@ -268,7 +268,7 @@ def report(files: list[Path], plugin: Run, alone: Run) -> int:
     right, wrong = states["PASSED"], sum(states[state] for state in WRONG)
     print(
         f"{len(files)} graphs, {lacking} of a type that this CPU lacks. oneDNN alone gets {right} "
-        f"right and {wrong} wrong. {plugin.composites} composites"
+        f"right and {wrong} wrong. Maskwise runs {plugin.composites} composites"
     )
     if plugin.composites < LEAST_CLAIMED * right:
         faults.append(

@@ -31,7 +31,8 @@ class Floor:
     """Lower bounds for oneDNN 3.`since` and newer.
 
     `passed` bounds the number of cases that pass. `claimed` bounds the number of those cases with a
-    partition that Maskwise runs. If the library runs bf16, both numbers of a pair are added.
+    partition that Maskwise runs. The first number of a pair always counts, the second only if the
+    library runs bf16.
     """
 
     since: int
@@ -65,7 +66,7 @@ def is_lacking(test: Test) -> bool:
 
 
 def is_older(test: Test) -> bool:
-    """Whether oneDNN before 3.5 lacks Select, or throws because it lacks kernels for bf16."""
+    """Whether a oneDNN older than 3.5 caused the failure: no Select, or no bf16 kernels."""
     thrown = "a C++ exception" in test["reason"] and "bf16" not in SETUP.types
     return SETUP.minor < 5 and (thrown or test["state"] == "UNIMPLEMENTED")
 
@@ -88,14 +89,14 @@ class Expectations(unittest.TestCase):
 
 
 class Attention(Expectations):
-    def test_with_onednn_alone(self) -> None:
+    def test_cases_pass_with_onednn_alone(self) -> None:
         self.demand(report("--batch=mha_ci"), ATTENTION, plugin=False)
 
-    def test_with_the_plugin(self) -> None:
+    def test_cases_pass_with_the_plugin(self) -> None:
         needs_plugin(self)
         self.demand(report("--batch=mha_ci", plugin=True), ATTENTION, plugin=True)
 
-    def test_cases_of_onednns_own_driver(self) -> None:
+    def test_cases_of_onednns_driver_pass(self) -> None:
         if not (SETUP.cases and Path(SETUP.cases).is_dir()):
             missing = os.path.relpath(SETUP.cases, ROOT) if SETUP.cases else "--cases"
             self.skipTest(f"{CASES_OF_ONEDNN} of oneDNN's own cases not run: no {missing}")
@@ -112,23 +113,23 @@ class Attention(Expectations):
 
 
 class Batches(Expectations):
-    def test_neighbours(self) -> None:
+    def test_operators_next_to_select_pass(self) -> None:
         self.demand(report("--batch=op_ci"), NEIGHBOURS, plugin=False)
 
-    def test_merged_rows(self) -> None:
+    def test_merged_chains_pass(self) -> None:
         needs_plugin(self)
         if SETUP.minor < 7:
             self.skipTest("oneDNN before 3.7 has no GenIndex")
         self.demand(report("--batch=merge_ci", plugin=True), MERGED, plugin=True)
 
-    def test_selects_with_onednn_alone(self) -> None:
+    def test_selects_pass_with_onednn_alone(self) -> None:
         tests = report("--isolate", "--batch=select_ci")
         # oneDNN 3.7 throws if both sources are broadcast and cond's last dimension is, too.
         if SETUP.minor == 7:
             tests = [test for test in tests if test["state"] != "ABORTED"]
         self.demand_right(tests)
 
-    def test_selects_with_the_plugin(self) -> None:
+    def test_selects_pass_with_the_plugin(self) -> None:
         needs_plugin(self)
         batches = ["--batch=select_ci", "--batch=select_invalid"]
         tests = report("--owner=maskwise", *batches, plugin=True)

@@ -3,8 +3,8 @@
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
 The first cases test both sides of the bound in gains.cpp for masks of the scores' shape. The bound
-applies only if Maskwise does not run the partition as one attention. A fill that varies along the
-row prevents that.
+applies only if Maskwise does not run the partition as one attention. With a fill that varies along
+the row, Maskwise cannot run one attention.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class Case:
 
 
 CASES = [
-    Case("broadcast", (1, 1, 40, 33), "claim"),
-    Case("broadcast over one extent", (2, 3, 1, 33), "claim"),
-    Case("own shape", (2, 3, 40, 33), OWN_SHAPE),
-    Case("own shape, two steps more", (2, 3, 40, 33), "claim", has_cap=True),
-    Case("own shape, 4 Mi scores", (1, 1, 2048, 2048), "claim", (1, 1, 2048, 2048)),
-    Case("own shape, a column less", (1, 1, 2048, 2047), OWN_SHAPE, (1, 1, 2048, 2047)),
-    Case("attention", (1, 1, 40, 33), "claim", is_attention=True),
-    Case("attention, own shape", (2, 3, 40, 33), "claim", is_attention=True),
+    Case("broadcast mask", (1, 1, 40, 33), "claim"),
+    Case("mask broadcast over one extent", (2, 3, 1, 33), "claim"),
+    Case("full mask", (2, 3, 40, 33), OWN_SHAPE),
+    Case("full mask, capped scores", (2, 3, 40, 33), "claim", has_cap=True),
+    Case("full mask, 4 Mi scores", (1, 1, 2048, 2048), "claim", (1, 1, 2048, 2048)),
+    Case("full mask, one column fewer", (1, 1, 2048, 2047), OWN_SHAPE, (1, 1, 2048, 2047)),
+    Case("attention, broadcast mask", (1, 1, 40, 33), "claim", is_attention=True),
+    Case("attention, full mask", (2, 3, 40, 33), "claim", is_attention=True),
 ]
 
 

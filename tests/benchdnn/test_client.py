@@ -13,7 +13,7 @@ from client_process import ADD, INPUTS, SELECT, SETUP, SUBTRACT, case, main, nee
 
 
 class CommandLine(unittest.TestCase):
-    def test_input_faults_are_one_line_and_exit_2(self) -> None:
+    def test_an_input_fault_prints_one_line_and_exits_with_2(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             broken = Path(folder) / "broken.json"
             broken.write_text('{"graph": [{"id": 0}]}')
@@ -35,7 +35,7 @@ class CommandLine(unittest.TestCase):
                     self.assertEqual(outcome.status, 2, outcome)
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
 
-    def test_a_batch_in_onednns_form(self) -> None:
+    def test_a_batch_file_of_onednns_driver_runs(self) -> None:
         """The batch names files relative to the parent of its folder. It has a graph without
         attributes, a layout without a shape, an unknown tensor, and an unreadable option.
         """
@@ -105,7 +105,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(outcome.status, 1)
         self.assertRegex(outcome.out, r"0:(FAILED|INVALID_ARGUMENTS) \(dnnl_graph_\w+ returned")
 
-    def test_an_expected_status_passes_and_then_success_fails(self) -> None:
+    def test_an_expected_status_passes_and_success_in_its_place_fails(self) -> None:
         refused = run("--expect=invalid_graph_op", "--dt=0:s8", ADD)
         self.assertEqual(refused.counts[1], 1, refused)
         accepted = run("--expect=invalid_graph_op", ADD)
@@ -119,7 +119,7 @@ class Verdicts(unittest.TestCase):
         self.assertRegex(run("--owner=maskwise", ADD).out, "FAILED .*executed by oneDNN")
         self.assertEqual(run("--owner=onednn", ADD).status, 0)
 
-    def test_the_owner_with_the_plugin(self) -> None:
+    def test_the_owner_is_checked_with_the_plugin(self) -> None:
         needs_plugin(self)
         self.assertEqual(run("--owner=maskwise", SELECT, plugin=True).status, 0)
         self.assertRegex(run("--owner=onednn", SELECT, plugin=True).out, "executed by Maskwise")
@@ -163,7 +163,7 @@ class Dumps(unittest.TestCase):
             owners.add(owner)
         self.assertIn("maskwise", owners)
 
-    def test_the_graphs_equal_onednns(self) -> None:
+    def test_the_graphs_equal_onednns_dumps(self) -> None:
         files = self.dump(*self.CASES)
         self.assertGreaterEqual(len(files), 1 if SETUP.minor < 7 else len(self.CASES))
         theirs = [operators(file) for file in self.folder.glob("graph-*-partitioning.json")]
@@ -222,25 +222,25 @@ class Faults(unittest.TestCase):
     def test_without_a_fault_the_same_program_passes(self) -> None:
         self.assertEqual(run("--isolate", *SUBTRACT, fault="none").status, 0)
 
-    def test_on_an_operator_of_onednn(self) -> None:
+    def test_faults_in_an_operator_of_onednn_are_noticed(self) -> None:
         for fault, pattern in self.EXPECTED.items():
             self.demand(fault, pattern, *SUBTRACT)
 
-    def test_on_a_select_of_maskwise(self) -> None:
+    def test_faults_in_a_select_of_maskwise_are_noticed(self) -> None:
         needs_plugin(self)
         self.assertEqual(run("--isolate", SELECT, plugin=True, fault="none").status, 0)
         exact = {"wrong_bit": r"FAILED \(tensor 3: ", **self.EXPECTED}
         for fault, pattern in exact.items():
             self.demand(fault, pattern, SELECT, plugin=True)
 
-    def test_a_write_between_the_elements(self) -> None:
+    def test_a_write_between_the_elements_is_noticed(self) -> None:
         needs_plugin(self)
         gaps = "--in-shapes=3:2x3x4x5*120x40x10x2"
         self.assertEqual(run(gaps, SELECT, plugin=True, fault="none").status, 0)
         pattern = r"FAILED \(1 bytes between the elements of tensor 3"
         self.demand("write_between", pattern, gaps, SELECT, plugin=True)
 
-    def test_one_wrong_element_of_an_attention_mask(self) -> None:
+    def test_one_wrong_element_of_an_attention_mask_is_noticed(self) -> None:
         """The tolerances of long chains are tight enough to notice one element in every type."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
@@ -254,7 +254,7 @@ class Faults(unittest.TestCase):
         for arguments in in_f32 + (in_bf16 if "bf16" in SETUP.types else []):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
-    def test_a_rounding_where_the_graph_has_none(self) -> None:
+    def test_a_rounding_that_the_graph_lacks_is_noticed(self) -> None:
         """The driver's rule notices a late division that is within the oracle's tolerance."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
@@ -265,19 +265,19 @@ class Faults(unittest.TestCase):
             self.demand("late_division", r"FAILED \(by the driver's rule: tensor 12", *causal)
             self.demand("early_rounding", r"FAILED \(", *causal)
 
-    def test_in_place_means_the_buffer_of_src_0(self) -> None:
+    def test_in_place_writes_to_the_buffer_of_src_0(self) -> None:
         needs_plugin(self)
         outcome = run("--in-place", SELECT, plugin=True, fault="not_executed")
         self.assertRegex(outcome.out, r"0:FAILED \(tensor 3")
         self.assertNotIn("0x5a5a5a5a", outcome.out)  # the fill of a separate buffer
 
-    def test_a_wrong_status_instead_of_the_expected_one(self) -> None:
+    def test_a_status_other_than_the_expected_status_fails(self) -> None:
         invalid = "--in-shapes=0:4x5+1:4x5+2:4x5+3:5x4"
         pattern = r"FAILED \(expected invalid_shape, but dnnl_graph_partition_compile returned"
         if SETUP.minor >= 5:
             self.demand("wrong_invalid", pattern, "--expect=invalid_shape", invalid, SELECT)
 
-    def test_a_partition_count(self) -> None:
+    def test_a_wrong_partition_count_is_noticed(self) -> None:
         if SETUP.minor < 5:
             self.skipTest("oneDNN before 3.5 does not support Select")
         fused = case("pattern/matmul_select.json")
@@ -335,7 +335,7 @@ class Results(unittest.TestCase):
         pairs = ((best_ms("all"), best_ms("none")) for _ in range(6))
         self.assertTrue(any(cold > 1.25 * warm for cold, warm in pairs))
 
-    def test_threads_limit_the_process(self) -> None:
+    def test_a_case_passes_on_one_thread(self) -> None:
         self.assertEqual(run("--threads=1", ADD).status, 0)
 
     def test_requests_are_answered_line_by_line(self) -> None:

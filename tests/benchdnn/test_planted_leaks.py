@@ -40,7 +40,7 @@ class Soak(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"soak: \d+ FAILED", done.stderr)
 
-    def test_without_a_fault_it_passes(self) -> None:
+    def test_soak_passes_without_a_fault(self) -> None:
         done = soak("none")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 

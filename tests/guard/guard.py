@@ -29,7 +29,7 @@ def output_of(program: str, arguments: list[str]) -> str:
 
 
 def missing_isas(text: str) -> list[str]:
-    return re.findall(r"^# (\w+) is not there$", text, re.MULTILINE)
+    return re.findall(r"^# (\w+) is not supported$", text, re.MULTILINE)
 
 
 def differences(kind: str, recorded: dict[str, str], now: dict[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 // Counts the instructions of a few kernels for AVX2 and AVX-512. guard.py compares the lines with
 // instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". For an instruction set
-// that the CPU lacks, prints "# <instruction set> is not there".
+// that the CPU lacks, prints "# <instruction set> is not supported".
 
 #include "instruction_counter.hpp"
 
@@ -84,5 +84,5 @@ int main() {
         if (std::find(supported.begin(), supported.end(), target) != supported.end())
             run_all(target);
         else
-            std::printf("# %s is not there\n", std::string(to_string(target)).c_str());
+            std::printf("# %s is not supported\n", std::string(to_string(target)).c_str());
 }

@@ -1,7 +1,7 @@
-// Prints the plan of every Select of the table and the batches once, for 32-bit and 16-bit
+// Prints the plan of every Select of the shape table and the batches once, for 32-bit and 16-bit
 // elements. guard.py compares the lines with plans.txt. Both widths share a line if their plans
 // differ only in the kernel's width. The instruction set and the streaming threshold are fixed, so
-// the lines depend on nothing of the machine but its L1 cache.
+// the lines depend only on the size of the machine's L1 cache.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"
@@ -122,7 +122,7 @@ void add_shape(const std::string& cond, const std::string& src_0, const std::str
     bench::logical_tensor dst = operands[2];
     dst.shape = bench::broadcast(operands[1].shape, operands[2].shape);
     const bench::dims shape = bench::broadcast(operands[0].shape, dst.shape);
-    if (shape != dst.shape) { // cond extends the shape, so src_1 gets strides 0
+    if (shape != dst.shape) { // cond enlarges the result, so src_1 is broadcast with strides 0
         operands[2].shape = dst.shape = shape;
         operands[2].strides.assign(shape.size(), 0);
     }

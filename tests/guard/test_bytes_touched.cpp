@@ -46,8 +46,8 @@ bool no_row(std::int64_t) {
 
 class bytes_touched : public testing::TestWithParam<std::tuple<isa, std::int64_t>> {
 protected:
-    // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). If `in_place` is 0 or
-    // 1, dst is that source.
+    // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). If `in_place` is 0,
+    // dst is src_0. If `in_place` is 1, dst is src_1.
     touched run(const dims& cond_extents, const std::function<bool(std::int64_t)>& is_true,
                 int in_place = -1) {
         const auto bytes = static_cast<std::size_t>(rows * columns * 4);

@@ -14,7 +14,7 @@
 namespace maskwise::guard {
 namespace {
 
-TEST(written_bytes, count_all_stored_lines_even_unchanged_ones) {
+TEST(written_bytes, count_every_stored_line_even_if_unchanged) {
     watched_buffer buffer(2 * watched_buffer::page_bytes());
     const auto bytes = static_cast<std::int64_t>(2 * watched_buffer::page_bytes());
     auto* const words = reinterpret_cast<volatile std::uint64_t*>(buffer.data());
@@ -36,7 +36,7 @@ TEST_P(lines_written, in_place_are_only_in_changed_blocks) {
     const auto [target, in_place] = GetParam();
     for (const data_type type : {data_type::i8, data_type::f16, data_type::f32, data_type::i64}) {
         const auto width = static_cast<std::int64_t>(width_bytes(type));
-        // No kernel has larger blocks.
+        // An upper bound on the elements of every kernel's block.
         const std::int64_t block = std::max<std::int64_t>(256 / width, 64);
         const std::int64_t changing_bytes = blocks / 4 * block * width;
         const dims shape{blocks * block};

@@ -12,8 +12,8 @@
 namespace maskwise::guard {
 namespace {
 
-// The signal handler reads the slots, so they need no lock or allocation. A watch must not begin or
-// end while another thread touches the buffer.
+// The signal handler reads the slots, so they must work without locks and allocations. A watch must
+// not begin or end while another thread touches the buffer.
 struct slot {
     std::atomic<std::byte*> begin{nullptr};
     std::size_t bytes = 0;

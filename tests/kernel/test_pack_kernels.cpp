@@ -51,9 +51,9 @@ struct pack_job : pack_layout {
         if (key.kind == access_kind::gather && one_in(random, 2)) place_windows();
     }
 
-    // Spaces all items evenly, upwards or downwards. Vector kernels handle steps of a few elements;
-    // other steps have any number of bytes. Groups overlap, so the last group ends near the guard
-    // page.
+    // Spaces all items evenly, at ascending or descending offsets. Most steps are 1 to 5 elements,
+    // which vector kernels handle. The other steps have any number of bytes. Groups overlap, so the
+    // last group ends near the guard page.
     void space_items(generator& random) {
         const std::int64_t unit = key.unit_bytes;
         if (one_in(random, 2)) items = draw(random, 1, 400);
@@ -67,7 +67,7 @@ struct pack_job : pack_layout {
         group_bytes = draw(random, 0, 9);
     }
 
-    // Places the groups in the buffer one after the other. A transposition may use any order.
+    // Places the groups in the buffer in order. A transposition may use any order.
     void place_groups(generator& random) {
         for (std::int64_t g = 0; g < groups; ++g)
             group_places.push_back(static_cast<std::int32_t>(g * buffer_group_bytes));
@@ -79,8 +79,9 @@ struct pack_job : pack_layout {
         buffer_group_bytes = 0;
     }
 
-    // Covers the source bytes of each 16-byte buffer register by windows. Uses no windows if a
-    // register needs more than max_windows. A window may end past the last item.
+    // Splits the buffer into registers of 16 bytes. Covers the source bytes of each register by
+    // windows of 16 bytes. Uses no windows if a register needs more than max_windows. A window may
+    // end past the last item.
     void place_windows() {
         const std::int64_t bytes = items * item_bytes;
         if (bytes < window_bytes) return;
@@ -107,7 +108,7 @@ struct pack_job : pack_layout {
                                *std::max_element(windows.offsets.begin(), windows.offsets.end()));
     }
 
-    // Returns the number of windows that cover the 16 buffer bytes from `offset` on.
+    // Returns the number of windows that cover the sources of the 16 buffer bytes from `offset` on.
     std::int64_t add_register(std::int64_t offset) {
         std::vector<std::int32_t> first, places;
         for (std::int64_t b = offset; b < offset + window_bytes; ++b)

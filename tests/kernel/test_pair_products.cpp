@@ -101,7 +101,7 @@ TEST(pair_products, match_the_instruction) {
             ASSERT_NO_FATAL_FAILURE(expect_product(*table, random));
         }
     }
-    if (tables == 0) GTEST_SKIP() << "no products of pairs on this CPU";
+    if (tables == 0) GTEST_SKIP() << "this CPU has no products of bf16 pairs";
 }
 
 } // namespace

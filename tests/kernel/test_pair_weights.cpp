@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t keys = 64;
 
-// A panel of scores; the maximum so far is 0.
+// A panel of scores. Each query's running maximum is 0.
 struct weighed_panel {
     explicit weighed_panel(const attention_kernels& used)
         : kernels(used), panel(used.panel()), scores(static_cast<std::size_t>(keys * panel)),
@@ -44,8 +44,8 @@ struct weighed_panel {
     std::vector<float> scores, maximum, sum, factor;
 };
 
-// Tolerates half a unit of bf16, and 1/64 of this half for the exponential. Numbers below 2^-125
-// may become 0.
+// Tolerates half a unit in the last place of bf16, plus 1/64 of this half for the error of the
+// exponential. Numbers below 2^-125 may become 0.
 bool is_rounded(float weight, double wanted) {
     constexpr double least = 0x1p-126;
     if (wanted < 2 * least && weight == 0) return true;
@@ -89,7 +89,7 @@ TEST(pair_weights, are_exp_within_a_rounding_to_bf16) {
         SCOPED_TRACE(to_string(table->target));
         ASSERT_NO_FATAL_FAILURE(expect_weights(table->attention));
     }
-    if (tables == 0) GTEST_SKIP() << "no products of pairs on this CPU";
+    if (tables == 0) GTEST_SKIP() << "this CPU has no products of bf16 pairs";
 }
 
 TEST(pair_weights, are_exact_at_both_ends) {

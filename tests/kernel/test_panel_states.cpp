@@ -97,7 +97,7 @@ void expect_accumulated_sums(const attention_kernels& kernels, std::int64_t firs
     }
 }
 
-TEST(panel_states, accumulate_some_queries) {
+TEST(panel_states, accumulate_only_the_given_queries) {
     for_each_panel_kernels([](const attention_kernels& kernels) {
         for (std::int64_t first = 0; first < kernels.panel(); ++first)
             for (std::int64_t last = first + 1; last <= kernels.panel(); ++last)

@@ -137,7 +137,7 @@ class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {
 
 // Each element's place in its source row is random. The offset of an unselected element points past
 // the buffer.
-TEST_P(pick_kernels, read_selected_elements_in_place) {
+TEST_P(pick_kernels, read_only_selected_elements_at_their_offsets) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);
     generator random(base_seed() + 2);

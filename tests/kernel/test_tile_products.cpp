@@ -1,5 +1,5 @@
-// Compares the emulated instruction with numbers computed by hand. Compares the kernels with the
-// instruction's definition, on emulated or real tiles.
+// Compares the emulated TDPBF16PS with numbers computed by hand. Compares the kernels with the
+// definition of TDPBF16PS, on emulated, trapped or real tiles.
 
 #include "kernel/emulated_tables.hpp"
 #include "kernel/emulated_tiles.hpp"
@@ -98,7 +98,7 @@ std::vector<const kernel_table*> tile_tables() {
     return tables;
 }
 
-// The sum of the low or high halves of up to 16 pairs.
+// The sum of the products of the low or high halves of up to 16 pairs.
 float half(const product_case& problem, std::int64_t row, std::int64_t query, std::int64_t first,
            int odd) {
     float sum = 0;
@@ -144,7 +144,7 @@ TEST(tile_products, match_the_instruction) {
 
 #if defined(__x86_64__)
 
-// Runs AMX's kernels on a CPU without AMX. A signal handler computes the tile instructions.
+// Runs AMX's kernels on a CPU without AMX. A signal handler emulates the tile instructions.
 TEST(tile_products, match_the_trapped_instructions) {
     const auto supported = supported_isas(native_cpu());
     if (supported.back() != isa::avx512) GTEST_SKIP() << "needs AVX-512 without AMX";

@@ -27,7 +27,7 @@ struct sigaction before;
     std::abort();
 }
 
-// The fields of an instruction with a three-byte prefix. A memory operand is an address and a
+// The fields of an instruction with a three-byte VEX prefix. A memory operand is an address and a
 // stride between rows.
 struct instruction {
     unsigned opcode, prefix, reg, rm, third;

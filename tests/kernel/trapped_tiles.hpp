@@ -4,10 +4,9 @@
 
 namespace maskwise::test {
 
-// While an object exists, this CPU runs AMX's bf16 tile instructions: a handler of SIGILL computes
-// them as Intel's manual defines. Any other illegal instruction ends the process. A use of tiles
-// that the manual forbids ends the process, too. Only for x86. Allows one object at a time, on one
-// thread.
+// While an object exists, a handler of SIGILL emulates AMX's bf16 tile instructions as Intel's
+// manual defines them. Any other illegal instruction ends the process. A use of tiles that the
+// manual forbids ends the process, too. Only for x86. Allows one object at a time, on one thread.
 class trapped_tiles {
 public:
     trapped_tiles();

@@ -39,8 +39,8 @@ op op_alone(op o) {
     return o;
 }
 
-// Whether every f32 result is exact or rounded once. If so, the oracle's f64 result, rounded to
-// f32, is the same number.
+// Whether oneDNN computes every f32 result exactly or with one rounding. If so, the oracle's f64
+// result, rounded to f32, equals oneDNN's result.
 bool is_exact(const op& o) {
     static const std::set<std::string> kinds{
         "Add",          "Dequantize",    "Divide",   "DynamicDequantize", "GenIndex",
@@ -74,8 +74,8 @@ std::vector<tensor> run_alone(const op& o, const operands& inputs) {
     return results;
 }
 
-// The driver computes SoftMax with statistics without a oneDNN primitive. It sums each row from the
-// first column to the last.
+// For SoftMax with statistics, the driver calls no oneDNN primitive. The driver's own loop sums
+// each row from the first column to the last.
 std::vector<tensor> softmax_with_statistics(const op& o, const tensor& scores) {
     const std::size_t axis = front_axis(o.attr<std::int64_t>("axis", 1), scores.shape.size());
     if (axis + 1 != scores.shape.size())

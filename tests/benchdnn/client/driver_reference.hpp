@@ -2,7 +2,7 @@
 
 // The reference that oneDNN's driver compares a partition with: the partition's operators, computed
 // one by one in f32. oneDNN computes the operators that sum or approximate, except SoftMax with
-// statistics.
+// statistics. The oracle computes operators with exact or once-rounded results.
 
 #include "oracle/oracle.hpp"
 

@@ -18,9 +18,9 @@ using edge = guarded_buffer::edge;
 // Runs a compiled program any number of times, in its own buffers.
 class execution {
 public:
-    // `inputs` holds dense values for every graph input. With `in_place`, an output overwrites the
-    // input of its in-place pair, if this input is a graph input that no other partition reads. `p`
-    // must outlive the execution.
+    // `inputs` holds dense values for every graph input. `where` is the edge of each buffer that
+    // touches a guard page. `in_place`: an output overwrites the input of its in-place pair if this
+    // input is a graph input with one reader. `p` must outlive the execution.
     execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
     void run();  // every partition in order; throws test::failed_call

@@ -47,7 +47,8 @@ std::string runtime_name(unsigned runtime) {
 }
 
 std::string needs(std::string_view name, int minor) {
-    return fmt::format("{} needs oneDNN 3.{}, this is 3.{}", name, minor, dnnl_version()->minor);
+    return fmt::format("{} needs oneDNN 3.{}, this oneDNN is 3.{}", name, minor,
+                       dnnl_version()->minor);
 }
 
 // Whether a MatMul, SoftMax or binary op has two different floating-point types.
@@ -73,7 +74,7 @@ std::string op_needs(const op& o, int minor) {
         return needs("SoftMax's mode", 8);
     if (minor < 10 && o.kind == "SoftMax" && o.outputs.size() > 1)
         return needs("SoftMax's statistics", 10);
-    if (minor < 8 && has_mixed_types(o)) return needs(o.kind + " with two floating types", 8);
+    if (minor < 8 && has_mixed_types(o)) return needs(o.kind + " with two floating-point types", 8);
     return "";
 }
 

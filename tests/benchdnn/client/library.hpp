@@ -24,7 +24,8 @@ const newer_functions& newer();
 std::string library_description();
 
 // Names an operator, attribute, property or combination of types of `g` that this oneDNN lacks.
-// Empty if it lacks none. Must run before dnnl_graph_add_op, which may crash on unknown operators.
+// Empty if this oneDNN supports all of `g`. Must run before dnnl_graph_add_op, which may crash on
+// unknown operators.
 std::string library_lacks(const graph& g);
 
 // Whether the CPU lacks the instructions that oneDNN needs for the type, or ONEDNN_MAX_CPU_ISA

@@ -59,7 +59,7 @@ std::string join_ids(const std::vector<std::size_t>& ids) {
     return fmt::format("{}", fmt::join(ids, ","));
 }
 
-// The name of a type in the partition that this machine has no instructions for, or empty.
+// The name of a type of the partition that lacks instructions on this machine, or empty.
 std::string lacking_type(const graph& g, const program_step& step) {
     std::string lacking;
     for (const op& o : g.ops) {
@@ -79,8 +79,9 @@ graph part_of(const graph& g, const program_step& step) {
     return part;
 }
 
-// Whether the case runs with the inputs of oneDNN's driver. With fill `auto`, it does not if --mask
-// is set, or if the graph only moves elements: for such graphs, random bits test more.
+// Whether the case also runs with the inputs of oneDNN's driver. Fill `auto` omits this run if
+// --mask is set. `auto` also omits this run for graphs that only move elements, because random bits
+// test more in these graphs.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && !bits_only(g);
@@ -277,7 +278,7 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
 }
 
 // A partition that only moves elements must move its actual inputs bit-exactly, even if the oracle
-// computed other inputs.
+// computed slightly different values for these inputs.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {
         const graph part = part_of(known_, step);
@@ -292,7 +293,8 @@ void runner::check_moved_bits(const execution& e) const {
             if (c.errors > 0)
                 throw decided{
                     verdict::failed,
-                    fmt::format("tensor {} does not have its inputs' bits: {}", lt.id, c.first)};
+                    fmt::format("tensor {} does not have the bits of its partition's inputs: {}",
+                                lt.id, c.first)};
         }
     }
 }

@@ -10,7 +10,7 @@
 
 namespace maskwise::bench {
 
-// Runs tests in this process, one after the other.
+// Runs cases in this process, one at a time.
 class runner {
 public:
     explicit runner(int verbose = 0) : verbose_(verbose) {}
@@ -38,7 +38,7 @@ private:
     void summarize_partitions(case_result& result) const;
 
     int verbose_;
-    // State of the last case. A member may refer to the members above it.
+    // State of the last case. A member may refer to members that are declared before that member.
     graph known_;
     std::unique_ptr<program> program_;
     tensor_map inputs_;

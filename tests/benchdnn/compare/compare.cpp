@@ -11,7 +11,7 @@
 namespace maskwise::bench {
 namespace {
 
-// Largest allowed error of one element, in tolerances, even if the norm is within its limit.
+// Bound on the error of each element, in tolerances. A small L2 error does not lift this bound.
 constexpr double point_limit = 16.0;
 // Limit of the relative L2 error. oneDNN's driver has the same limit.
 constexpr double norm_limit = 3e-3;
@@ -116,9 +116,9 @@ tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved
     result.exact = bits_moved;
     if (bits_moved) return result;
     const double u = coarsest_roundoff(g);
-    // For f32, the tolerance covers other orders of summation, and approximate exp and tanh. For 16
-    // bits, the tolerance covers the rounding of the result and, in a chain, of a few values before
-    // the result.
+    // For f32, the tolerance covers a summation order unlike the oracle's, and approximate exp and
+    // tanh. For 16 bits, the tolerance covers the rounding of the result. In a chain, it also
+    // covers the rounding of a few values before the result.
     const bool wide = u <= roundoff(data_type::f32);
     result.relative = u * (wide ? (alone ? 128.0 : 1024.0) : (alone ? 2.0 : 6.0));
     result.norm_allowed = !alone && (!wide || has_quantized(g));

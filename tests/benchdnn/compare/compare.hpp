@@ -7,7 +7,7 @@
 
 namespace maskwise::bench {
 
-// How far a tensor may differ from the oracle's. docs/harness.md gives the rules and reasons.
+// How far a tensor may differ from the oracle's. docs/harness.md gives the rules.
 struct tolerance {
     bool exact = false;
     double relative = 0.0;     // of max(|expected|, root mean square of the tensor)

@@ -31,7 +31,7 @@ product product_of(const op& o) {
     return {o.inputs[0].dtype, o.inputs.at(1).dtype, o.outputs.at(0).dtype, shape.at(columns)};
 }
 
-// The driver draws a transposed operand in the order of the untransposed one.
+// The driver draws a transposed operand in the order of the untransposed operand.
 numbers in_stored_order(const op& o, std::size_t slot, const dims& shape, numbers values) {
     const char* flag = slot == 0 ? "transpose_a" : "transpose_b";
     if (slot > 1 || shape.size() < 2 || !o.attr<bool>(flag, false)) return values;

@@ -1,15 +1,15 @@
 #pragma once
 
-// Fills inputs as oneDNN's driver does. Sums of products are then exact in any order, so results
-// can be compared for equality. docs/harness.md lists the values.
+// Fills inputs as oneDNN's driver does. With these inputs, sums of products are exact in any order,
+// so results can be compared for equality.
 
 #include "data/filler.hpp"
 
 namespace maskwise::bench::driver {
 
-// `values` holds the harness's values of every graph input of `g`. Returns them after replacing the
-// values of each input for which the driver has a rule. The driver has no rule for an input of Exp,
-// for example. All shapes must be known.
+// `values` holds the harness's values of every graph input of `g`. Returns `values` with the
+// driver's values for each input for which the driver has a rule. The driver has no rule for an
+// input of Exp, for example. All shapes must be known.
 tensor_map fill_inputs(const graph& g, tensor_map values);
 
 } // namespace maskwise::bench::driver

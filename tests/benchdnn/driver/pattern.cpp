@@ -79,8 +79,8 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
 }
 
 // The type that a result is rounded to: the result's type, or the type after the one or two casts
-// that read the result. undef if no op of the partition reads the result, or if the first cast ends
-// the partition or feeds a Quantize, which rounds anyway.
+// that read the result. undef if no op of the partition reads the result. Also undef if the first
+// cast ends the partition or feeds a Quantize, which rounds anyway.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {
     const op* reader = reader_in(whole, part, o);

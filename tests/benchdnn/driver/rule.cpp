@@ -131,8 +131,8 @@ comparison compare_as_driver(const tensor& reference, const tensor& got, const r
     result.used = norm_error(want, have, got.dtype) / norm_limit;
     if (result.errors <= allowed && result.used <= 1.0) return {0, result.total, "", result.used};
     result.first +=
-        fmt::format("; {} of {} elements differ. {} may, if the relative L2 error is at most {}; "
-                    "it is {:.2g}",
+        fmt::format("; {} of {} elements differ. {} may differ if the relative L2 error is at most "
+                    "{}; this error is {:.2g}",
                     result.errors, result.total, allowed, norm_limit, result.used * norm_limit);
     return result;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-// How oneDNN's driver compares a partition's result with its reference. docs/harness.md states the
-// rule.
+// How oneDNN's driver compares a partition's result with its reference.
 
 #include "compare/compare.hpp"
 #include "model/graph.hpp"
@@ -10,7 +9,7 @@ namespace maskwise::bench::driver {
 
 struct rule {
     double relative = 0.0;    // allowed relative error of an element
-    double absolute = 0.0;    // an element also agrees if its error is below this
+    double absolute = 0.0;    // an element also agrees if its absolute error is below this
     bool has_eltwise = false; // this op or an earlier op of the partition is an element-wise
                               // function, so the wider limits of these functions apply, too
     bool nan_allowed = false; // NaN agrees with NaN, infinity with equal infinity

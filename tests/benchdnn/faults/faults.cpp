@@ -127,11 +127,11 @@ std::vector<double> divide_late(const test::grid& query, const test::grid& key,
     return test::combine(products, sums, std::divides<>()).values;
 }
 
-// For mha/causal.json, where query has id 0, key 1, factor 2, value 4 and result 12.
+// The tensor ids are those of mha/causal.json: query 0, key 1, factor 2, value 4, result 12.
 void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     if (!planted("late_division") && !planted("early_rounding")) return;
     const extent* result = find_id(outputs, 12);
-    if (!result || !find_id(inputs, 0)) return; // one operator, for the driver's reference
+    if (!result || !find_id(inputs, 0)) return; // a one-op run for the driver's reference
     const extent& factor = *find_id(inputs, 2);
     const auto numbers =
         divide_late(read_grid(*find_id(inputs, 0)), read_grid(*find_id(inputs, 1)),

@@ -42,7 +42,7 @@ void expand_case(const flag_state& state, case_config c, std::vector<case_config
 }
 
 // The path relative to the current folder, where repro lines are run. If the file is outside this
-// folder, the whole path.
+// folder, `path` without redundant parts.
 std::string shortest(const fs::path& path) {
     const std::string full = path.lexically_normal().string();
     const std::string relative = fs::absolute(path).lexically_relative(fs::current_path()).string();
@@ -64,7 +64,7 @@ public:
     }
 
     // The path of an existing file. `kind` ("case", "batch") is for the error text. Throws
-    // input_error if there is none.
+    // input_error if no file is found.
     std::string find(const std::string& name, const char* kind) {
         if (name.empty()) throw input_error(std::string("--") + kind + " needs a file");
         std::vector<fs::path> candidates{name};
@@ -111,7 +111,7 @@ public:
     command_line result() && {
         if (!unused_option_.empty() && !result_.cases.empty())
             throw input_error(fmt::format(
-                "{} comes after the last --case, but acts only on later ones", unused_option_));
+                "{} comes after the last --case, so no case uses this option", unused_option_));
         return std::move(result_);
     }
 

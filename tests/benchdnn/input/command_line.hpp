@@ -11,7 +11,7 @@ namespace maskwise::bench {
 // Options of the whole run.
 struct run_options {
     bool help = false;
-    bool list = false; // list the tests, run none
+    bool list = false; // list the tests without running them
     bool serve = false;
     bool isolate = false;
     int rounds = 1;  // how many times each case runs
@@ -27,9 +27,9 @@ struct command_line {
 };
 
 // Options act on every later --case, as in oneDNN's driver. --batch reads more options and cases
-// from a file. `program` is this executable's path; files are also searched relative to it. Throws
-// input_error on an unknown flag, a bad value, a missing file, and a case option after the last
-// --case, unless the option restores its default.
+// from a file. `program` is this executable's path. Case and batch files are also searched relative
+// to `program`. Throws input_error on an unknown flag, a bad value, a missing file, and a case
+// option after the last --case, unless the option restores its default.
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program);
 

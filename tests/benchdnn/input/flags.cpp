@@ -110,13 +110,13 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.dt = parse_dt(v); }},
     {"mb", "N,...", "new leading extent of the inputs whose leading extent is the largest; 0: unchanged", "--mb=4",
      [](flag_state& s, run_options&, const std::string& v) { s.mb = parse_mb(v); }},
-    {"op-kind", "ID:KIND+...", "another operator for an op; 'undef' removes it", "--op-kind=1:Multiply",
+    {"op-kind", "ID:KIND+...", "replace an op's operator; 'undef' removes the op", "--op-kind=1:Multiply",
      [](flag_state& s, run_options&, const std::string& v) { s.op_kind = split(v, ','); }},
     {"tensor-property", "ID:PROPERTY+...", "undef, variable, constant or host_scalar by tensor id", "--tensor-property=2:constant",
      [](flag_state& s, run_options&, const std::string& v) { s.tensor_property = split(v, ','); }},
     {"attr-fpmath", "MODE[:true]", "fpmath mode of the graph; ':true' applies it to integers too", "--attr-fpmath=bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.attr_fpmath = split(v, ','); }},
-    {"expected-n-partitions", "N", "fail if oneDNN makes another number of partitions; 0: any number", "--expected-n-partitions=2",
+    {"expected-n-partitions", "N", "fail unless oneDNN makes N partitions; 0: any number", "--expected-n-partitions=2",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
     {"mask", "WORD,...", "contents of boolean inputs: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
@@ -126,9 +126,9 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.owner = one_of(v, {"", "maskwise", "onednn"}); }},
     {"expect", "STATUS", "the case passes only if a call returns this status", "--expect=invalid_shape",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expect = parse_expect(v); }},
-    {"in-place", "[true|false]", "let an output overwrite the input that the library allows it to overwrite", "--in-place",
+    {"in-place", "[true|false]", "let an output overwrite an input if the library reports them as an in-place pair", "--in-place",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.in_place = parse_bool(v); }},
-    {"fix-times-per-prb", "N", "measure exactly N times; 0: until the median is stable", "--fix-times-per-prb=5",
+    {"fix-times-per-prb", "N", "take N samples, or fewer if --max-ms-per-prb ends first; 0: until the median is stable", "--fix-times-per-prb=5",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fix_times_per_prb = parse_number<int>(v, 0); }},
     {"max-ms-per-prb", "N", "stop measuring a test after N milliseconds", "--max-ms-per-prb=500",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.max_ms_per_prb = parse_number<int>(v, 1); }},
@@ -138,7 +138,7 @@ constexpr flag flags[] = {
      [](flag_state&, run_options&, const std::string& v) { one_of(v, {"cpu"}); }},
     {"perf-template", "def|csv|TEXT", "format of a measurement: %engine% %name% %prb% %-time% %~time% %0time% %+time% %bytes% %-bw% ...", "--perf-template=%prb%,%-time%",
      [](flag_state&, run_options& r, const std::string& v) { r.perf_template = v; }},
-    {"list", "", "list the tests and their mode, run none", "--list --batch=select_ci",
+    {"list", "", "list the tests and their mode without running them", "--list --batch=select_ci",
      [](flag_state&, run_options& r, const std::string& v) { r.list = parse_bool(v); }},
     {"isolate", "", "run tests in a child process; a crash becomes ABORTED", "--isolate",
      [](flag_state&, run_options& r, const std::string& v) { r.isolate = parse_bool(v); }},
@@ -148,7 +148,7 @@ constexpr flag flags[] = {
      [](flag_state&, run_options& r, const std::string& v) { r.threads = parse_threads(v); }},
     {"report", "FILE", "write every verdict and measurement as JSON", "--report=result.json",
      [](flag_state&, run_options& r, const std::string& v) { r.report = v; }},
-    {"verbose", "N", "1: each test before it runs; 3: partitions; 7: the rewritten graph (also -vN)", "-v1",
+    {"verbose", "N", "1: print each test before its run; 3: also partitions; 7: also the rewritten graph; short form: -vN", "-v1",
      [](flag_state&, run_options& r, const std::string& v) { r.verbose = parse_number<int>(v, 0); }},
     {"serve", "", "read requests from standard input (for --isolate and scripts)", "--serve",
      [](flag_state&, run_options& r, const std::string& v) { r.serve = parse_bool(v); }},
@@ -185,7 +185,8 @@ void apply_flag(const std::string& name, const std::string& value, flag_state& s
 std::string help_text() {
     std::string text =
         "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
-        "Options act on every --case after them. None may follow the last --case.\n\n";
+        "Options act on every --case after them. After the last --case, an option of a case may\n"
+        "only restore its default.\n\n";
     for (const flag& f : flags)
         text += fmt::format("  --{}{}{}\n      {}\n      example: {}\n", f.name,
                             f.argument.empty() || f.argument[0] == '[' ? "" : "=", f.argument,

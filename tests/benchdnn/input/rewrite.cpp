@@ -28,7 +28,7 @@ void change_tensor(graph& g, std::size_t id, Change change) {
     });
 }
 
-// Replaces the removed op's outputs by its first input in every consumer.
+// Removes the op. Its consumers then read the op's first input instead of its outputs.
 void remove_op(graph& g, std::size_t id) {
     const op removed = op_by_id(g, id);
     if (removed.inputs.empty()) throw input_error(fmt::format("op {} has no input", id));

@@ -17,7 +17,7 @@ struct shape_text {
     dims strides;
 };
 
-// Returns the parts between the separators, one more than there are separators.
+// Returns the parts between the separators: n separators give n + 1 parts, which may be empty.
 std::vector<std::string> split(const std::string& text, char separator);
 
 // Parses "ID:TEXT+ID:TEXT"; empty text has no pairs. `flag` is for the error text.

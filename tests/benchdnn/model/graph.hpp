@@ -51,8 +51,8 @@ struct op {
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;
 
-    // The attribute's value, or `otherwise` if the op lacks the attribute. Throws input_error on
-    // another type.
+    // The attribute's value, or `otherwise` if the op lacks the attribute. Throws input_error if
+    // the attribute's type is not T.
     template <typename T>
     T attr(const std::string& key, T otherwise) const {
         const auto hit = attrs.find(key);

@@ -41,7 +41,8 @@ shapes infer_select(const op& o) {
 shapes infer_matmul(const op& o) {
     dims a = input_shape(o, 0);
     dims b = input_shape(o, 1);
-    if (a.size() < 2 || b.size() < 2) throw input_error("MatMul needs rank 2 or more here");
+    if (a.size() < 2 || b.size() < 2)
+        throw input_error("the harness needs MatMul inputs of rank 2 or more");
     if (o.attr<bool>("transpose_a", false)) std::swap(a[a.size() - 1], a[a.size() - 2]);
     if (o.attr<bool>("transpose_b", false)) std::swap(b[b.size() - 1], b[b.size() - 2]);
     if (a.back() != b[b.size() - 2])

@@ -6,8 +6,8 @@
 namespace maskwise::bench {
 namespace {
 
-// Converts a source of Select to `type`. The sources differ in type if arithmetic computed only one
-// of them. Then both become f64.
+// Converts a source of Select to `type`. If arithmetic computed only one source, the sources have
+// different types, and both are converted to f64.
 tensor widened(const tensor& t, data_type type) {
     return t.dtype == type ? t : from_doubles(type, t.shape, to_doubles(t));
 }

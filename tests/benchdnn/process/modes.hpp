@@ -11,8 +11,8 @@ namespace maskwise::bench {
 
 // Restricts the process to `threads` processors and executes the program again with `arguments`,
 // because some runtimes (OpenMP) read their environment when they are loaded. Returns only if the
-// process is already restricted. Throws std::system_error, or input_error if there are fewer
-// processors.
+// process is already restricted. Throws std::system_error, or input_error if the process has fewer
+// than `threads` processors.
 void limit_threads(int threads, const std::vector<std::string>& arguments);
 
 // Runs every test of the command line and reports. Returns the exit status: 0, or 1 if a test

@@ -12,7 +12,7 @@ void remember_command(int argc, char** argv);
 // The path of this program's file.
 std::string own_path();
 
-// Replaces the process by this program with `arguments`. Returns only if that fails.
+// Replaces the process by this program with `arguments`. Returns only if execv fails.
 void execute_self(const std::vector<std::string>& arguments);
 
 } // namespace maskwise::bench

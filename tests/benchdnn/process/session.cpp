@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    // If a batch's case cannot be read, it is skipped with the reason, and the batch continues.
+    // Skips a case of a batch that cannot be read, and reports the reason.
     case_result run_or_skip(const case_config& config) {
         try {
             return line_.run.isolate ? isolated_.run(config) : in_process_.run(config);

@@ -55,7 +55,7 @@ struct select_summary {
 struct case_result {
     verdict state = verdict::failed;
     std::string reason;
-    std::vector<std::size_t> wrong_tensors; // ids; `reason` describes the first
+    std::vector<std::size_t> wrong_tensors; // ids; `reason` describes the first wrong tensor
     std::size_t errors = 0;
     std::size_t total = 0;
     double allowance_used = 0; // largest comparison::used of any output

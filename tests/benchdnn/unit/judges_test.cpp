@@ -1,6 +1,6 @@
-// Tests that wrong results do not pass: number conversions, guarded buffers, masks, the harness's
-// comparison and the driver's. test_client.py plants faults in the library's calls. The batches
-// compare the oracle's operators with oneDNN.
+// Tests the code that judges results: number conversions, guarded buffers, masks, the harness's
+// comparison and the driver's comparison. test_client.py plants faults in the library's calls. The
+// batches compare the oracle's operators with oneDNN.
 
 #include "compare/compare.hpp"
 #include "data/mask.hpp"
@@ -99,7 +99,7 @@ TEST(buffers, show_every_write_outside_the_elements) {
     EXPECT_EQ(changed_outside(now, before, {3}, {2}, 4), 1U);
 }
 
-TEST(masks, differ_by_their_names) {
+TEST(masks, have_the_number_of_trues_of_their_kind) {
     const auto count_true = [](const char* name) {
         const tensor mask = make_mask(name, {100, 100}, true, 3);
         return std::ranges::count_if(mask.bytes, [](std::byte b) { return b != std::byte{0}; });
@@ -110,7 +110,7 @@ TEST(masks, differ_by_their_names) {
     EXPECT_NEAR(static_cast<double>(count_true("random")), 5000, 300);
 }
 
-TEST(compare, exact_sees_every_bit) {
+TEST(compare, notices_every_bit_if_exact) {
     tolerance exact;
     exact.exact = true;
     const tensor zero = from_doubles(data_type::f32, {1}, {0.0});
@@ -146,7 +146,7 @@ std::size_t errors_of(std::size_t count, double difference, const Judge& judge) 
         .errors;
 }
 
-TEST(compare, forgives_few_small_misses_only) {
+TEST(compare, forgives_only_a_few_small_misses) {
     tolerance t;
     t.relative = 0.01;
     t.norm_allowed = true;

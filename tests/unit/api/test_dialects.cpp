@@ -223,7 +223,7 @@ TEST(onnx_where, gives_the_results_of_its_examples) {
 }
 
 // Uses the shapes of ONNX's page on broadcasting, with each operand in each position.
-TEST(onnx_where, broadcasts_all_three) {
+TEST(onnx_where, broadcasts_all_three_operands) {
     const dims four{2, 3, 4, 5};
     const std::pair<dims, dims> examples[] = {{four, {}},
                                               {four, {5}},

@@ -1,5 +1,5 @@
 // Tests null addresses, negative extents, and huge extents next to zeros for Select, attention and
-// mask rules. Each call must throw the documented error or return at once. A loop over 2^50 missing
+// mask rules. Each call must throw the documented error or return at once. A loop over 2^50
 // elements would never end.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
@@ -160,7 +160,7 @@ TEST(edge_arguments, an_attention_names_a_negative_extent_of_each_operand) {
         }
 }
 
-// execute names every null address. count_tiles names only null inputs. Neither writes an output.
+// execute names every null address. count_tiles names only null inputs. No call writes an output.
 TEST(edge_arguments, an_attention_names_each_null_address) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::f32, {2, 1, 4}};

@@ -84,7 +84,7 @@ double largest_norm(const attention_tensor& tensor) {
     return most;
 }
 
-// The sum of the relative rounding errors of products, weights and dst, all inputs of gradients.
+// Gradients depend on rounded products, weights and dst. Returns the sum of these relative errors.
 double relative_error(const gradients_case& problem) {
     double error = 2 * largest(expected(problem.attention).statistics_error);
     const auto add = [&](data_type type) {
@@ -158,8 +158,8 @@ std::string check_gradient(generator& random, gradients_case& problem,
     return check_derivative(problem, which, gradient, direction);
 }
 
-// Whether central differences can check the gradients. Scores that f32 absorbs and rows of NaN have
-// no derivatives.
+// Whether central differences can check the gradients. Scores that a large bias absorbs in f32 and
+// rows of NaN have no derivatives.
 bool has_derivatives(const attention_case& problem) {
     const float fill = problem.desc.fill;
     const bool has_nan = std::ranges::any_of(problem.query.values, [](double x) { return x != x; });

@@ -272,7 +272,7 @@ TEST_P(attention_test, shares_keys_among_heads_with_one_mask) {
             }
 }
 
-// These bounds are chosen for speed; docs/attention.md has the measurements.
+// The expected bounds are chosen for speed. docs/decisions/0025-panels-of-four.md has the reasons.
 TEST(attention, uses_panels_of_four_for_few_f32_queries) {
     if (std::ranges::count(supported_isas(native_cpu()), isa::avx512) == 0)
         GTEST_SKIP() << "this CPU has no AVX-512";

@@ -60,7 +60,7 @@ TEST(attention_gradients, are_derivatives_over_several_tiles) {
 }
 
 // f32 rounds the statistics of the masked rows to multiples of 64.
-TEST(attention_gradients, of_rows_masked_by_a_finite_number_have_weights_that_sum_to_1) {
+TEST(attention_gradients, use_weights_that_sum_to_1_in_rows_masked_by_a_finite_number) {
     for (const kernel_table* target : attention_targets()) {
         test::generator random(4);
         attention_case attention = large_case(data_type::f32, 6);

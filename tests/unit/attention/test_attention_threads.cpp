@@ -1,5 +1,5 @@
 // Tests threads, the caller's loop, memory and errors of attention through the public API.
-// test_failing_attention.cpp tests missing memory.
+// test_failing_attention.cpp tests failing allocations.
 
 #include "maskwise/attention_gradients.hpp"
 #include "support/attention_case.hpp"
@@ -44,8 +44,8 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
         }
 }
 
-// With a mask per sequence or head, some row tiles have much work, and other row tiles little or
-// none.
+// With a mask per sequence or head, some row tiles have much work, and other row tiles have little
+// or no work.
 TEST(attention_threads, share_the_keys_of_uneven_masks) {
     for (const int threads : {3, 24}) {
         attention_case problem =

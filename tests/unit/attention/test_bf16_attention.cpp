@@ -1,5 +1,5 @@
-// Tests bf16 attention, which multiplies pairs of bf16 numbers if the instruction set can. Sizes
-// are near the sizes of tiles and vectors.
+// Tests bf16 attention, which multiplies pairs of bf16 numbers if the instruction set has such
+// products. Sizes are near the sizes of tiles and vectors.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"

@@ -18,7 +18,7 @@ namespace {
 
 using counts = std::vector<std::int64_t>;
 
-// The work items in the order of execution. All heads have the same costs, `tiles`.
+// The work items in the order of execution. In every head, row tile i has tiles[i] key tiles.
 struct listed {
     listed(const counts& tiles, std::int64_t heads, int workers) {
         const auto row_tiles = std::ssize(tiles);
@@ -101,7 +101,7 @@ TEST(division, heavier_items_come_first) {
     EXPECT_LE(work.items.back().row_tile % 64, 8);
 }
 
-TEST(division, a_row_tile_is_split_if_there_are_more_workers) {
+TEST(division, row_tiles_are_split_if_they_are_fewer_than_the_workers) {
     const listed work({63}, 8, 64);
     ASSERT_TRUE(work.is_listed);
     expect_complete(work, 8);
@@ -209,7 +209,7 @@ TEST(division, heads_are_alike_without_separate_masks) {
     EXPECT_EQ(alike(), 1);
     desc.cond = {};
     desc.query = desc.key = desc.value = {data_type::f32, {6, 128, 8}};
-    EXPECT_EQ(alike(&padded), 1) << "the only outer dimension is sequences";
+    EXPECT_EQ(alike(&padded), 1) << "the only outer dimension counts sequences";
     EXPECT_EQ(alike(&causal), 6) << "all sequences have the same rules";
 }
 

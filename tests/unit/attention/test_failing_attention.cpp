@@ -1,5 +1,6 @@
-// One allocation of compile and execute fails, or this allocation and all later ones. The call must
-// throw std::bad_alloc, write nothing and leak nothing. The same call must work afterwards.
+// One allocation of compile and execute fails, or this allocation and all later allocations. The
+// call must throw std::bad_alloc, write nothing and leak nothing. The same call must work
+// afterwards.
 
 #include "support/allocations.hpp"
 #include "support/attention_case.hpp"
@@ -83,7 +84,8 @@ TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
         has_failed = run_failing(problem, which.threads, number, onwards);
         EXPECT_EQ(test::living_allocations(), living) << "leaked after allocation " << number;
         if (has_failed) {
-            EXPECT_EQ(test::copy_outputs(problem), before) << "written, allocation " << number;
+            EXPECT_EQ(test::copy_outputs(problem), before)
+                << "outputs were written after allocation " << number;
         }
         compile_and_execute(problem, which.threads);
         EXPECT_EQ(test::compare(problem, wanted, before), "") << "after allocation " << number;
@@ -100,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Bool()),
     [](const auto& tested) {
         return std::string(std::get<0>(tested.param).name) +
-               (std::get<1>(tested.param) ? "_onwards" : "");
+               (std::get<1>(tested.param) ? "_later_fail_too" : "");
     });
 
 } // namespace

@@ -27,8 +27,8 @@ using test::one_in;
 constexpr std::int64_t depth = 10, columns = 7, heads = 4, key_heads = 2;
 constexpr unsigned variants = 700;
 
-// Memory in the layout {tokens, heads, width}, in which a model's layers write it. Attention reads
-// the memory as {heads, tokens, width}.
+// Memory in the layout {tokens, heads, width}, as a model's layers write activations. Attention
+// reads the memory as {heads, tokens, width}.
 struct token_rows {
     std::int64_t row_bytes() const { return width * static_cast<std::int64_t>(width_bytes(type)); }
     std::int64_t token_bytes() const { return head_count * row_bytes(); }
@@ -79,8 +79,8 @@ mask_rules causal_rules(std::int64_t window) {
     return {.causal = true, .window = key_window{.left = window}};
 }
 
-// A batch that contains the tested sequence. The sequence's last tokens are the queries that start
-// at `first_row`. Other queries are random.
+// A batch that contains the tested sequence. From `first_row`, the queries are those of the
+// sequence's last tokens. Other queries are random.
 struct embedding {
     std::int64_t batch = 1, first_row = 0;
     sequence tokens;

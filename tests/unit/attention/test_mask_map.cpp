@@ -143,7 +143,7 @@ TEST(mask_map, classifies_tiles_of_a_bias) {
     EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
-// The highest bias of a tile is returned as f32. Without bounds_mixed, a mixed tile has infinity.
+// The highest bias of a tile is returned as f32, or infinity for a mixed tile without bounds_mixed.
 TEST(mask_map, finds_the_highest_bias) {
     using u16 = std::uint16_t;
     const auto highest = [](mask_kind kind, auto others, auto one) {

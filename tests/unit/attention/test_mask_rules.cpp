@@ -274,7 +274,8 @@ TEST(mask_maps, are_reused_by_later_executions) {
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
     const std::vector<std::byte> first = test::copy_outputs(problem).dst;
-    // A caller must not change the mask. The test does, because the next run must not read it.
+    // A caller must not change the mask. The test changes the mask to show that the next run does
+    // not read the mask.
     problem.cond.fill(std::vector<double>(unmasked.size(), 1));
     EXPECT_EQ(run_with(&maps), 3 * 2);
     EXPECT_EQ(test::copy_outputs(problem).dst, first);

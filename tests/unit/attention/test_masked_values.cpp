@@ -48,7 +48,7 @@ bool is_unmasked(const attention_case& problem, std::int64_t sequence, std::int6
     return false;
 }
 
-// The number of the row's document; -1 if the row has none, 0 without documents.
+// The number of the row's document; -1 if the row is in no document, 0 if there are no documents.
 std::int64_t document_at(const attention_case& problem, std::int64_t sequence, std::int64_t row) {
     if (!problem.rules || problem.rules->documents.empty()) return 0;
     const auto& lists = problem.rules->documents;

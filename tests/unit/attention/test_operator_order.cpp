@@ -1,5 +1,5 @@
 // Tests attention in the order of separate operators. The reference runs MatMul, the steps around a
-// mask, SoftMax and MatMul one after the other, and rounds like a graph.
+// mask, SoftMax and MatMul in sequence, and rounds the weights to the graph's type.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -77,8 +77,8 @@ void run(const attention_case& problem, const kernel_table* target, float diviso
 }
 
 // 1 of 1024 elements may differ, because a weight near the midpoint of two numbers may round either
-// way. Order `tiles` rounds weights before their division, so many elements differ.
-TEST_P(operator_order, rounds_weights_after_their_division) {
+// way. Order `tiles` rounds weights before it divides them, so many elements differ.
+TEST_P(operator_order, rounds_weights_after_dividing_them) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
         for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16}) {

@@ -330,7 +330,7 @@ TEST(pages, refuse_pages_that_the_cache_does_not_have) {
     EXPECT_NE(message_of(problem, mask_rules{}), ""); // without lengths, all pages count
 }
 
-TEST(pages, refuse_other_shapes) {
+TEST(pages, refuse_invalid_descriptions) {
     const paged_case problem(1, {}, {50, 16});
     const auto refuses = [&](const auto& change) {
         attention_desc desc = problem.desc();

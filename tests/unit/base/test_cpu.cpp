@@ -162,7 +162,7 @@ TEST(choose_isa, chooses_the_highest_without_caps) {
     EXPECT_EQ(choose_isa({isa::scalar, isa::sse4}, "", ""), isa::sse4);
 }
 
-TEST(choose_isa, obeys_max_isa) {
+TEST(choose_isa, obeys_maskwise_max_isa) {
     for (const isa wanted : all_x86) EXPECT_EQ(choose_isa(all_x86, to_string(wanted), ""), wanted);
 }
 
@@ -196,7 +196,7 @@ TEST(choose_isa, refuses_unknown_and_unsupported_sets) {
                           {"avx2", "scalar|sse4"}));
 }
 
-TEST(choose_isa, obeys_onednn_words) {
+TEST(choose_isa, obeys_onednn_max_cpu_isa) {
     EXPECT_EQ(choose_isa(all_x86, "", "SSE41"), isa::sse4);
     EXPECT_EQ(choose_isa(all_x86, "", "avx2"), isa::avx2);
     EXPECT_EQ(choose_isa(all_x86, "", "AVX2_VNNI_2"), isa::avx2);

@@ -14,7 +14,7 @@ struct shared_numbers {
     long sum = 0;
 };
 
-// Uses relaxed order, because a stronger order would order the two writes.
+// Uses relaxed order, so that the counter synchronizes nothing.
 void write_unlocked(const void* context, std::int64_t chunk) {
     auto& numbers = *static_cast<shared_numbers*>(const_cast<void*>(context));
     numbers.begun.fetch_add(1, std::memory_order_relaxed);

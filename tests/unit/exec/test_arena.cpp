@@ -42,7 +42,7 @@ struct thread_log {
     std::set<std::thread::id> seen;
 };
 
-TEST(parallel_run, stays_in_an_arena_of_one) {
+TEST(parallel_run, stays_in_an_arena_of_one_thread) {
     thread_log log;
     tbb::task_arena one(1);
     one.execute([&] {

@@ -82,7 +82,8 @@ int fork_beside_first_compile(std::chrono::microseconds delay) {
 
 TEST(fork_of_a_process, may_interrupt_the_first_compile_of_another_thread) {
 #ifdef MASKWISE_ADDRESS_SANITIZER
-    GTEST_SKIP() << "missing threads of the parent may hold locks of the sanitizer's allocator";
+    GTEST_SKIP()
+        << "parent threads, which the child lacks, may hold locks of the sanitizer's allocator";
 #endif
     for (int i = 0; i < 200; ++i)
         ASSERT_EQ(answer_of_child(

@@ -105,7 +105,7 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
 }
 
 // src_0's frames begin one tile width apart, like frames of a signal. Whole tiles of adjacent
-// frames are contiguous, so they are read in place. Smaller tiles at the frames' ends are packed.
+// frames are contiguous and read in place. Smaller tiles at the frames' ends are packed.
 TEST_P(oracle, frames_one_tile_apart) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,
@@ -135,15 +135,15 @@ TEST(oracle_coverage, every_form_and_access_occurs) {
         if (plan->tiles == 0) continue;
         ++seen[plan->shapes[0].rows > 1 ? "rows" : "one row"];
         ++seen[std::to_string(plan->shapes.size()) + " shapes"];
-        seen["cond a row"] +=
+        seen["one cond per row"] +=
             plan->packs && plan->shapes[0].access[op_cond].columns == column_class::zero;
         seen["picks"] += plan->pick != nullptr;
         for (std::size_t o = 0; o < operand_count; ++o)
             ++seen[std::to_string(o) + '/' +
                    std::to_string(static_cast<int>(plan->shapes[0].access[o].kind))];
     }
-    for (const char* reason :
-         {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes", "cond a row", "picks"})
+    for (const char* reason : {"one row", "rows", "1 shapes", "2 shapes", "4 shapes", "8 shapes",
+                               "one cond per row", "picks"})
         EXPECT_GE(seen[reason], 20) << reason;
     for (const access_kind kind : {access_kind::direct, access_kind::repeat, access_kind::gather,
                                    access_kind::splat, access_kind::transpose})

@@ -39,13 +39,13 @@ std::vector<part_case> descs() {
     const tensor_desc bytes = dense_desc(data_type::i8, {1 << 21});
     const tensor_desc transposed_odd = transposed(data_type::f32, odd);
     return {{"contiguous", {mask(flat), f32(flat), f32(flat), f32(flat)}},
-            {"bytes", {mask({1 << 21}), bytes, bytes, bytes}},
-            {"mask of heads", {mask({256, 256}), f32(heads), f32({}), f32(heads)}},
+            {"1-byte elements", {mask({1 << 21}), bytes, bytes, bytes}},
+            {"mask shared by heads", {mask({256, 256}), f32(heads), f32({}), f32(heads)}},
             {"one cond per row", {mask({500, 1}), f32(odd), f32(odd), f32(odd)}},
             {"padded dst", {mask(odd), f32(odd), f32(odd), padded(data_type::f32, odd, 5)}},
             {"src_1 transposed", {mask(odd), f32(odd), transposed_odd, f32(odd)}, true},
             {"dst transposed", {mask(odd), f32(odd), f32(odd), transposed_odd}, true},
-            {"rows of 3", {mask({170000, 1}), f32(pixels), f32(pixels), f32(pixels)}}};
+            {"rows of 3 elements", {mask({170000, 1}), f32(pixels), f32(pixels), f32(pixels)}}};
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const select_plan& plan) {
@@ -87,8 +87,8 @@ std::vector<int> writers_of_lines(const part_case& d, std::size_t offset) {
     return writers;
 }
 
-// If two parts write a line, the line moves between cores. Boxes share many lines, because their
-// pieces end within lines. Still, no line has three writers.
+// If two parts write a line, the line moves between cores. Boxes share many lines, because each row
+// of a box may end within a line. Still, no line has three writers.
 TEST(run_tiles_in_parts, adjacent_parts_of_rows_share_at_most_one_line) {
     for (const part_case& d : descs())
         for (const std::size_t offset : {std::size_t{0}, std::size_t{20}}) {

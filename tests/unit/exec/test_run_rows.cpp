@@ -1,4 +1,5 @@
-// Compares random rows with double precision, for each chain of a table, on every instruction set.
+// Compares random rows with double precision, for each list of steps in chains(), on every
+// instruction set of this machine.
 
 #include "exec/run_rows.hpp"
 #include "support/case_generator.hpp"
@@ -329,7 +330,7 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
 }
 
 // An 8-bit result is within half a unit of the exact value after saturation.
-TEST_P(run_rows_test, quantizes) {
+TEST_P(run_rows_test, quantizes_to_8_bits) {
     const example sample{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(sample, 5);
     from.scalar[0] = 100.0F;
@@ -351,7 +352,7 @@ TEST_P(run_rows_test, quantizes) {
 }
 
 // Long rows are cut into pieces, and the last piece may be shorter. The rows are computed in place,
-// so an element that is computed twice is wrong.
+// so an element that is computed twice gets a wrong value.
 TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
@@ -371,7 +372,7 @@ TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
 
 // The rows run along the first dimension, which is innermost in memory. Rows along the last
 // dimension could not have these layouts and broadcasts.
-TEST_P(run_rows_test, walks_dense_operands_in_another_order) {
+TEST_P(run_rows_test, walks_operands_whose_first_dimension_is_innermost) {
     const dims shape{3, 5, 7};
     row_desc desc;
     desc.scores = desc.result = {data_type::f32, shape, {4, 12 * 7, 12}}; // the first is innermost

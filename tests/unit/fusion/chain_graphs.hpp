@@ -61,7 +61,7 @@ struct partition {
     }
 };
 
-// A change turns one partition into another partition.
+// A function that changes a partition.
 using change = std::function<void(partition&)>;
 
 inline change use_again(std::size_t id) {

@@ -60,7 +60,7 @@ TEST(attention_chain, follows_transposes_of_its_inputs) {
     EXPECT_EQ(match->op_ids.size(), moved.ops.size());
     moved.ops[0].order = {1, 3, 0, 100000};
     EXPECT_FALSE(find(moved));
-    moved.ops[0].order = {0, 1}; // another rank, so the Transpose is not part of the attention
+    moved.ops[0].order = {0, 1}; // a different rank, so the Transpose is not part of the attention
     EXPECT_FALSE(find(moved));
 }
 
@@ -122,7 +122,7 @@ TEST(attention_form, scales_caps_and_biases) {
     EXPECT_EQ(numbers.fill, -1000);
 }
 
-TEST(attention_form, needs_no_select) {
+TEST(attention_form, may_lack_a_select) {
     row_chain chain;
     chain.steps = {row_combine{row_operator::multiply, 0}, row_combine{row_operator::add, 1}};
     const auto form = form_of(chain, {true, false});
@@ -133,7 +133,7 @@ TEST(attention_form, needs_no_select) {
 
 // A division by a power of two from 2^-125 to 2^125 becomes a product. The product is exact and
 // faster.
-TEST(score_steps, divide_by_other_numbers_only) {
+TEST(score_steps, multiply_if_the_divisor_is_a_power_of_two) {
     score_steps steps;
     for (const float number : {8.0F, -0.25F, 0x1p126F, 3.0F, 0x1p127F, 0x1p-126F, 0.0F})
         steps.append({number, true});
@@ -187,7 +187,7 @@ TEST(attention_form, applies_later_factors_to_the_fill) {
     EXPECT_EQ(numbers.fill, -12.5F);
 }
 
-TEST(attention_form, refuses_other_steps) {
+TEST(attention_form, refuses_steps_that_attention_lacks) {
     const row_select kept{row_operator::select_kept, 0, 1};
     const std::vector<row_step> refused[] = {
         {kept, row_change{row_operator::leaky_relu}},

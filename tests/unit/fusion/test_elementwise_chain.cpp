@@ -28,7 +28,7 @@ logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents 
 
 using ids = std::vector<std::vector<std::size_t>>;
 
-// Operators are numbered in the order of addition. Tests choose tensor numbers.
+// add() numbers operators from 0. Tests choose the tensors' numbers.
 struct builder {
     std::vector<op> ops;
 
@@ -150,7 +150,7 @@ TEST(elementwise_chain, rounds_between_operators) {
 }
 
 // A chain has at most max_row_actions steps, less the steps that are reserved for a SoftMax.
-TEST(elementwise_chain, stays_small) {
+TEST(elementwise_chain, has_at_most_max_row_actions_steps) {
     builder graph;
     for (std::size_t i = 0; i < 20; ++i) graph.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));
     graph.add(op_kind::select, {tensor(100, boolean), tensor(20), tensor(102)}, tensor(21));

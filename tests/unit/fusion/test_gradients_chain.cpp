@@ -64,7 +64,7 @@ change set_type(std::size_t op, data_type type) {
     return [=](partition& p) { p.at(op).outputs[0].type = type; };
 }
 
-// Removes an operator. The operator's consumers read the operator's row input instead.
+// Removes an operator. Its consumers then read its first input, or src_0 of a Select.
 change leave_out(std::size_t id) {
     return [=](partition& p) {
         const op out = p.at(id);
@@ -158,7 +158,8 @@ TEST(gradients_chain, sums_over_groups) {
     EXPECT_FALSE(find(p, reason));
 }
 
-// After each change, the partition computes something else, or an inner value has another consumer.
+// After each change, the partition no longer computes attention's gradients, or an inner value has
+// another consumer.
 TEST(gradients_chain, refuses_other_partitions) {
     const change changes[] = {
         output(score_gradients), // the gradient of the bias
@@ -169,7 +170,7 @@ TEST(gradients_chain, refuses_other_partitions) {
         set_kind(7, op_kind::other),  // Dropout of the weights
         set_kind(12, op_kind::other), // Dropout of the weights' gradient
         set_kind(14, op_kind::multiply),
-        set_input(14, 1, tensor(71, {1})), // another constant
+        set_input(14, 1, tensor(71, {1})), // a different scale
         leave_out(14),                     // the scores have a scale, their gradient has none
         leave_out(2),
         swap_inputs(12, 0, 1),

@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                               p.at(3).inputs[1] = tensor(scaled, {1, 1, 8, 8});
                       },
                       no_merge},
-        smaller_merge{"rows_of_whole_numbers",
+        smaller_merge{"rows_of_integers",
                       [](partition& p) { p.at(3).outputs[0].type = data_type::i32; }, no_merge},
         smaller_merge{"select_without_broadcast", forbid_broadcast(3), no_merge}),
     [](const auto& chosen) { return std::string(chosen.param.name); });

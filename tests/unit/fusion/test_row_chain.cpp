@@ -186,10 +186,10 @@ TEST_P(near_misses_below, end_the_chain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    of_what_follows_the_select, near_misses_below,
+    after_the_select, near_misses_below,
     testing::Values(near_miss{"scale_for_each_channel",
                               [](partition& p) { p.at(8).constants.reset(); }, cast},
-                    near_miss{"cast_leaves", output(cast), cast},
+                    near_miss{"cast_is_an_output", output(cast), cast},
                     near_miss{"cast_used_twice", use_again(cast), cast},
                     near_miss{"arithmetic_after_soft_max",
                               [](partition& p) {
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
                               all_of({set_kind(7, op_kind::soft_max), set_axis(7, -1)}), weights},
                     near_miss{"soft_max_along_another_axis", set_axis(5, 2), added},
                     near_miss{"soft_max_without_an_axis", set_axis(5, {}), added},
-                    near_miss{"operand_made_inside", make_inside(bias), selected},
+                    near_miss{"operand_computed_in_the_partition", make_inside(bias), selected},
                     near_miss{"added_to_itself", set_input(4, 1, tensor(selected)), selected},
                     near_miss{"add_without_broadcast", forbid_broadcast(4), selected},
                     near_miss{"unknown_operator", set_kind(4, op_kind::other), selected}),
@@ -234,8 +234,8 @@ TEST(row_chain, ends_at_the_largest_number_of_operands_or_steps) {
     EXPECT_EQ(length_after_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
-// A chain that reaches upwards from a SoftMax has room for as many operators as a chain that
-// reaches downwards from a Select.
+// A chain that grows from a SoftMax to its producers has room for as many operators as a chain that
+// grows from a Select to its consumers.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {
@@ -267,12 +267,12 @@ TEST_P(near_misses_above, begin_after_the_scale) {
     EXPECT_EQ(graph.chain().scores, scaled);
 }
 
-INSTANTIATE_TEST_SUITE_P(of_what_precedes_the_select, near_misses_above,
+INSTANTIATE_TEST_SUITE_P(before_the_select, near_misses_above,
                          testing::Values(near_miss{"scale_without_broadcast", forbid_broadcast(2)},
-                                         near_miss{"scale_made_inside",
+                                         near_miss{"scale_computed_in_the_partition",
                                                    set_input(2, 1, tensor(scores))},
                                          near_miss{"unknown_operator", set_kind(2, op_kind::other)},
-                                         near_miss{"scores_leave", output(scores)}),
+                                         near_miss{"scores_are_an_output", output(scores)}),
                          name_of);
 
 class near_misses : public testing::TestWithParam<near_miss> {};
@@ -295,25 +295,25 @@ INSTANTIATE_TEST_SUITE_P(
         near_miss{"another_comparison", set_kind(12, op_kind::other)},
         near_miss{"row_index_of_another_axis", set_axis(10, 1)},
         near_miss{"column_index_of_another_axis", set_axis(11, 2)},
-        near_miss{"index_of_another_shape", set_input(11, 0, tensor(scaled, column))},
-        near_miss{"index_of_other_rows", set_input(10, 0, tensor(scaled, line))},
+        near_miss{"column_index_of_a_single_column", set_input(11, 0, tensor(scaled, column))},
+        near_miss{"row_index_of_a_single_row", set_input(10, 0, tensor(scaled, line))},
         near_miss{"index_of_vectors",
                   all_of({set_input(10, 0, tensor(scaled, vector)),
                           set_input(11, 0, tensor(scaled, vector)), set_axis(11, -1)})},
         near_miss{"row_index_used_twice", use_again(rows_id)},
         near_miss{"moved_index_used_twice", use_again(moved)},
-        near_miss{"mask_used_twice", use_again(mask)}, near_miss{"mask_leaves", output(mask)},
+        near_miss{"mask_used_twice", use_again(mask)}, near_miss{"mask_is_an_output", output(mask)},
         near_miss{"masked_scores_used_twice", use_again(scaled)},
-        near_miss{"index_leaves", output(columns_id)},
+        near_miss{"column_index_is_an_output", output(columns_id)},
         near_miss{
             "mask_of_another_operator",
             [](partition& p) {
                 p.at(12) = make(12, op_kind::other, {tensor(moved), tensor(columns_id)}, mask);
             }},
         near_miss{"boundary_per_row", set_input(13, 1, tensor(term, short_column))},
-        near_miss{"boundary_multiplied", set_kind(13, op_kind::multiply)},
-        near_miss{"no_broadcast", forbid_broadcast(3)},
-        near_miss{"both_sources_made_inside", set_input(3, 2, tensor(scores))},
+        near_miss{"boundary_is_multiplied", set_kind(13, op_kind::multiply)},
+        near_miss{"select_without_broadcast", forbid_broadcast(3)},
+        near_miss{"both_sources_computed_in_the_partition", set_input(3, 2, tensor(scores))},
         near_miss{"two_selects",
                   [](partition& p) {
                       p.ops.push_back(

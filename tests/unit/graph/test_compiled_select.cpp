@@ -95,7 +95,7 @@ TEST(compile_select, names_the_input_without_strides) {
     }
 }
 
-TEST(compile_select, refuses_other_types) {
+TEST(compile_select, names_the_input_of_a_wrong_type) {
     const std::array reasons{"cond is bf16, expected boolean",
                              "src_1 is f32, expected bf16, the type of src_0",
                              "src_1 is bf16, expected f32, the type of src_0"};

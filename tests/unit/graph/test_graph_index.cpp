@@ -32,7 +32,7 @@ TEST(graph_index, finds_the_only_consumer_of_a_value) {
     EXPECT_EQ(index.only_user(4), nullptr);
 }
 
-TEST(graph_index, ignores_consumers_of_a_shape) {
+TEST(graph_index, ignores_consumers_that_read_only_the_shape) {
     const graph_index index(ops);
     EXPECT_EQ(index.only_reader(1), ops.data());
     EXPECT_EQ(index.only_reader(2), ops.data());

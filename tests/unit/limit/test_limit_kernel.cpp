@@ -1,5 +1,5 @@
-// The limit of the benchmarks is the fastest way to move given amounts of bytes. Its variants must
-// move all bytes that they count, or the limit would be too fast.
+// The benchmarks' limit is the time of the fastest variant that moves given numbers of bytes. Each
+// variant must move all bytes that it counts, or the limit would be too fast.
 
 #include "limit/limit_kernel.hpp"
 #include "support/case_generator.hpp"
@@ -68,7 +68,8 @@ TEST_P(limit_ways, write_every_line_and_no_other) {
         EXPECT_EQ(std::memcmp(to.data(), again.data(), static_cast<std::size_t>(end)), 0)
             << a.read << " lines read, " << a.written << " written";
         EXPECT_EQ(std::count(to.data() + end, to.data() + end + line, before), line);
-        EXPECT_NE(std::count(to.data(), to.data() + end, std::byte{0}), end) << "zeros";
+        EXPECT_NE(std::count(to.data(), to.data() + end, std::byte{0}), end)
+            << "the result is all zeros";
     }
 }
 

@@ -18,7 +18,7 @@ inline loop_nest nest_of(const std::vector<loop_dim>& loops) {
     return nest;
 }
 
-// Extents of a tile, innermost first; 1 for the other loops.
+// Extents of a tile, innermost first; 1 for every loop past the list.
 inline tile_extents extents_of(const std::vector<std::int64_t>& inner_first) {
     tile_extents result;
     result.fill(1);

@@ -167,7 +167,7 @@ tensor_desc strided(const dims& extents, const dims& strides_bytes) {
 // src_1 is 300 column-major matrices of 16 x 16. The hardware's prefetchers suffice if no other
 // operand is gathered, scattered or transposed. A source that only repeats a pattern is not
 // gathered. A plan of one tile prefetches nothing.
-TEST(access, prefetches_transposed_operands_packed_with_another) {
+TEST(access, prefetches_transposed_operands_if_another_operand_is_packed) {
     const dims shape{300, 16, 16};
     const tensor_desc column_major = strided(shape, {1024, 4, 64});
     const auto lines = [&](const tensor_desc& src_0) {
@@ -188,8 +188,8 @@ TEST(access, prefetches_transposed_operands_packed_with_another) {
 }
 
 // A plan that packs no operand prefetches nothing. In a plan that packs, sources are prefetched.
-// dst is prefetched only if it is scattered, because its lines are then loaded before they are
-// partly written.
+// dst is prefetched only if dst is scattered, because a store to a part of a line first loads the
+// line.
 TEST(access, prefetches_lines_if_an_operand_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
                           const tensor_desc& dst) {

@@ -1,4 +1,5 @@
-// Tests the sizes of tiles and their prefetched lines, which affect only speed.
+// Tests the sizes of tiles and their prefetched lines, which affect only speed. A piece is a
+// contiguous run of an operand's bytes in a tile.
 
 #include "plan/access.hpp"
 #include "plan/tiling.hpp"
@@ -21,8 +22,8 @@ tile_extents extents(std::int64_t inner, std::int64_t outer) {
     return extents_of({inner, outer});
 }
 
-// Operands have 4 MB. The box has the largest size, 32 KB. Its pieces of dst have 512 bytes and its
-// pieces of src_1 have 256 bytes, because a partial store of a line costs twice.
+// Operands have 4 MB. The box has the largest size, 32 KB. Pieces of dst have 512 bytes, and pieces
+// of src_1 have 256 bytes, because a store to a part of a line also loads the line.
 TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
@@ -140,7 +141,7 @@ TEST(lines_of_tile, are_all_lines_of_separate_pieces) {
     EXPECT_EQ(prefetched(16, 4096, 64, 4), lines_of_pieces(16, 4096, 256)); // the loops swapped
 }
 
-// A step that exceeds the inner loops by at most one line skips no line.
+// Pieces with gaps of at most one line count as one piece.
 TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
     EXPECT_EQ(prefetched(4, 512 + 64, 128, 4), lines_of(3 * 576 + 512));
     EXPECT_EQ(prefetched(4, 512 + 68, 128, 4), lines_of_pieces(4, 580, 512));
@@ -148,15 +149,15 @@ TEST(lines_of_tile, count_pieces_with_small_gaps_as_one) {
 
 TEST(lines_of_tile, leave_predictable_accesses_to_the_hardware) {
     EXPECT_EQ(prefetched(128, 4, 32, 512), offsets());          // one piece from end to end
-    EXPECT_EQ(prefetched(32, 512, 128, 4), lines_of(256 * 64)); // the same, back and forth
+    EXPECT_EQ(prefetched(32, 512, 128, 4), lines_of(256 * 64)); // the same piece, back and forth
     EXPECT_EQ(prefetched(3, 64, 16, 4), offsets());             // back and forth over three lines
-    EXPECT_EQ(prefetched(4, 64, 16, 4), lines_of(256));         // over four lines
-    EXPECT_EQ(prefetched(4, 64, 16, 192), offsets());           // starts at the previous end
+    EXPECT_EQ(prefetched(4, 64, 16, 4), lines_of(256));         // back and forth over four lines
+    EXPECT_EQ(prefetched(4, 64, 16, 192), offsets());           // begins at the last piece's end
     EXPECT_EQ(prefetched(64, -4, 16, 4096), offsets());         // backwards
     EXPECT_EQ(prefetched(64, 4, 1, 4096), offsets());           // a single piece
 }
 
-TEST(lines_of_tile, are_few) {
+TEST(lines_of_tile, are_few_and_hold_several_elements_each) {
     EXPECT_EQ(prefetched(64, 512, 128, 4), lines_of(512 * 64));
     EXPECT_EQ(prefetched(65, 512, 128, 4), offsets()); // L1 also holds the current tile
     EXPECT_EQ(prefetched(16, 4096, 8, 4), lines_of_pieces(16, 4096, 32)); // 8 elements per line

@@ -80,12 +80,12 @@ loops transposed(std::int64_t columns, std::int64_t rows, std::int64_t rows_of_t
 
 TEST(loop_order, continues_in_the_lines_in_which_the_tile_ends) {
     EXPECT_EQ(transposed(200, 1000, 127), (loops{0, 1}));
-    EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // pieces of 512 bytes share few lines
+    EXPECT_EQ(transposed(200, 1000, 128), (loops{1, 0})); // runs of 512 bytes share few lines
     EXPECT_EQ(transposed(128, 257, 10), (loops{0, 1}));
     EXPECT_EQ(transposed(128, 256, 10), (loops{1, 0})); // 128 KB stay in L2
 }
 
-TEST(loop_order, continues_for_each_operand) {
+TEST(loop_order, continues_in_the_lines_of_each_operand) {
     const auto order = [](const per_operand<std::int64_t>& inner,
                           const per_operand<std::int64_t>& outer) {
         return order_of(nest_of({{1000, inner}, {1000, outer}}), {1000, 10});

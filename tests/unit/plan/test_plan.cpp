@@ -31,7 +31,7 @@ select_desc permuted() {
     return desc;
 }
 
-TEST(loop_nest, merges_loops_that_form_one) {
+TEST(loop_nest, merges_loops_that_form_one_loop) {
     const dims big{16, 16, 256, 256};
     const loop_nest same = make_loop_nest(dense(data_type::f32, big, big, big, big));
     EXPECT_EQ(same.rank, 1);
@@ -304,7 +304,7 @@ TEST(plan_cache, gives_the_same_plan_for_the_same_descriptor) {
     EXPECT_NE(make_select_plan(desc), make_select_plan(other));
 }
 
-TEST(plan_cache, is_bounded_and_keeps_answering) {
+TEST(plan_cache, answers_after_thousands_of_descriptors) {
     const auto first = make_select_plan(dense(data_type::u8, {9}, {9}, {9}, {9}));
     for (std::int64_t n = 10; n < 3000; ++n) {
         const auto plan = make_select_plan(dense(data_type::u8, {n}, {n}, {n}, {n}));

@@ -33,7 +33,7 @@ TEST(row_plan, accepts_the_largest_numbers) {
     EXPECT_THROW(make_row_plan(more_operands, isa::scalar), argument_error);
 }
 
-TEST(row_plan, refuses_other_shapes) {
+TEST(row_plan, refuses_a_result_of_another_shape_and_soft_max_of_a_scalar) {
     row_desc desc = describe({1, 2, 8});
     desc.result = dense_desc(data_type::f32, {1, 2, 9});
     EXPECT_THROW(make_row_plan(desc, isa::scalar), argument_error);

@@ -74,8 +74,9 @@ TEST(tiling, makes_one_row_of_three_dense_loops) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// dst is written from a buffer if its pieces are shorter than a line or form several loops.
-TEST(tiling, scatters_pieces_shorter_than_a_line) {
+// dst is written from a buffer if the tile's contiguous runs of dst are shorter than a line, or if
+// the runs are in several loops.
+TEST(tiling, scatters_runs_shorter_than_a_line) {
     const auto tile_of = [](std::int64_t columns) {
         return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {16, {0, 0, 0, 400}}}));
     };

@@ -52,8 +52,8 @@ std::int64_t windows_of(std::int32_t windows) {
     return choose_windows(places, 1).count;
 }
 
-// A window costs as much as two moves; a run of three bytes is two moves.
-TEST(windows, are_used_if_moves_take_as_long) {
+// A window takes as long as two moves. A run of three bytes needs two moves.
+TEST(windows, are_used_unless_moves_are_faster) {
     EXPECT_EQ(windows_of(8), 8);
     EXPECT_EQ(windows_of(9), 0);
     EXPECT_EQ(choose_windows({{0, 100, 200, 300, 400, 500}}, 3).count, 0); // 12 moves

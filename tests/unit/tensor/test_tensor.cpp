@@ -26,7 +26,7 @@ TEST(broadcast_numpy, handles_zero_like_numpy) {
     EXPECT_EQ(broadcast_numpy({0}, {3}), std::nullopt);
 }
 
-TEST(broadcast_numpy, refuses_other_extents_and_negative_ones) {
+TEST(broadcast_numpy, refuses_unequal_and_negative_extents) {
     EXPECT_EQ(broadcast_numpy({2, 3}, {4, 3}), std::nullopt);
     EXPECT_EQ(broadcast_numpy({-1}, {1}), std::nullopt);
     EXPECT_EQ(broadcast_numpy({-1}, {-1}), std::nullopt);
