@@ -27,7 +27,7 @@ endif()
 # Before glibc 2.34, dlopen and dlsym were in libdl. src/base/older_libc.cpp uses them from libdl.
 set(MASKWISE_LIBDL "LINKER:--push-state,--no-as-needed,-l:libdl.so.2,--pop-state")
 
-# An interface target with the warnings and sanitizers, which only the project's targets link.
+# Warnings and sanitizers. Only the project's own targets link this interface target.
 add_library(maskwise_compiler INTERFACE)
 target_compile_options(maskwise_compiler INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
@@ -40,7 +40,7 @@ if(MASKWISE_SANITIZE)
     # an int that is never used.
     target_compile_options(maskwise_compiler INTERFACE
         $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function,float-cast-overflow>)
-    # Tests omit the checks for undefined behaviour, which would double their compile time.
+    # Tests omit the checks for undefined behaviour: these checks double a test's compile time.
     set(is_test "$<PATH:IS_PREFIX,${PROJECT_SOURCE_DIR}/tests,$<TARGET_PROPERTY:SOURCE_DIR>>")
     target_compile_options(maskwise_compiler INTERFACE $<${is_test}:-fno-sanitize=undefined>)
     target_link_options(maskwise_compiler INTERFACE -fsanitize=${MASKWISE_SANITIZE})

@@ -33,8 +33,8 @@ set(CPACK_COMPONENT_MASKWISE_DESCRIPTION
 at memory bandwidth. It is a C++ library, a plugin for oneDNN Graph and an
 execution provider for ONNX Runtime.
 .
-maskwise-info prints which oneDNN a program loads. maskwise-bench checks and
-measures cases on the machine's oneDNN.")
+maskwise-info prints which oneDNN a program loads. maskwise-bench runs graphs on
+the machine's oneDNN, checks the results and measures the time.")
 set(CPACK_COMPONENT_MASKWISE-DEV_DESCRIPTION
 "The headers of Maskwise's C++ API, its CMake package and its file for
 pkg-config.")

@@ -6,7 +6,8 @@
 #   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
 #   MASKWISE_LANE_NAMES    the names of all lanes; the default lane is first
 #
-# A client is a separate program in every lane, because headers differ. scripts/lane runs the tests:
+# A client is a separate program in every lane, because oneDNN's headers differ. scripts/lane runs
+# the tests:
 #
 #   foreach(lane IN LISTS MASKWISE_LANE_NAMES)
 #       add_executable(ports_${lane} ports.cpp)
@@ -26,8 +27,9 @@
 #
 # maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
 #                          [TIMEOUT seconds] [REPORTS_CASES])
-#   adds the ctest test <name>. For each line of MASKWISE_ISA_RUNS whose pattern matches <name>,
-#   also adds "<name>/<suffix>" with the label isa-<suffix>. maskwise_add_lane_test calls this.
+#   adds the ctest test <name>. Also adds a test "<name>/<suffix>" with the label isa-<suffix> for
+#   each line of MASKWISE_ISA_RUNS whose pattern matches <name>. maskwise_add_lane_test calls
+#   maskwise_add_test_by_isa.
 #
 # In Debian's lanes, the lane's loader starts programs, so /proc/self/exe is the loader. Death tests
 # must use googletest's "fast" style, and no program may start itself again by /proc/self/exe.

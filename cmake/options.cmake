@@ -1,5 +1,5 @@
 option(MASKWISE_BUILD_TESTS "Build the tests and the harness (needs at least one oneDNN lane)" ON)
-option(MASKWISE_BUILD_BENCHMARKS "Build the engine's own benchmarks (needs Google Benchmark)" OFF)
+option(MASKWISE_BUILD_BENCHMARKS "Build the benchmarks (needs Google Benchmark)" OFF)
 option(MASKWISE_BUILD_PYTHON "Build the Python package (needs nanobind and NumPy in Python_EXECUTABLE)" OFF)
 option(MASKWISE_STD_THREADS
        "Run plans on std::thread instead of oneTBB (ThreadSanitizer reports false races in oneTBB)" OFF)

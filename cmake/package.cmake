@@ -1,15 +1,15 @@
 # The files of `cmake --install`, and the CMake package by which a project finds them.
-# find_package(maskwise) gives maskwise::maskwise, the C++ API, and maskwise::onednn, the plugin, to
-# be linked before oneDNN. After find_package(OpenVINO) it also gives maskwise::openvino, to be
-# linked after openvino::runtime. pkg-config knows the C++ API only.
+# find_package(maskwise) defines maskwise::maskwise (the C++ API) and maskwise::onednn (the plugin;
+# link it before oneDNN). If find_package(OpenVINO) came first, find_package(maskwise) also defines
+# maskwise::openvino (link it after openvino::runtime). pkg-config knows the C++ API only.
 include(CMakePackageConfigHelpers)
 
-# Installs into the prefix, with libraries below lib_dir. Called twice, because Debian has another
-# lib_dir; `extra` are further arguments of install().
+# Installs into the prefix, with libraries below lib_dir. Debian's packages have their own lib_dir,
+# so debian.cmake calls this function again. `extra` are further arguments of install().
 function(maskwise_install_libraries lib_dir runtime dev extra)
     set(package_dir "${lib_dir}/cmake/maskwise")
     set(exports maskwise_${runtime}_targets)
-    # The link without a version belongs to the headers, because only linkers use it.
+    # libmaskwise.so, the link without a version, is in the dev component: only linkers use the link.
     install(TARGETS maskwise EXPORT ${exports} LIBRARY DESTINATION "${lib_dir}"
             COMPONENT ${runtime} NAMELINK_COMPONENT ${dev} ${extra}
             INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")

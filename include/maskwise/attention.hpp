@@ -27,10 +27,10 @@ inline namespace v1 {
 
 // The order of operations. `tiles` runs an online softmax over tiles of keys and is the fastest.
 // `operators` runs MatMul, SoftMax and MatMul in sequence, with the roundings of these operators.
-// `fixed` does the same, and sums over keys add one key after the other, in order. On one machine,
-// the bits of a row of dst then depend only on its query and on its unmasked keys, values and
-// biases. The bits do not depend on the batch, the padding, other documents of the sequence, the
-// number of rows, the threads, or whether cond or rules mask.
+// `fixed` runs the same operators, but sums over keys in the order of the keys. On one machine, the
+// bits of a row of dst then depend only on the row's query, and on the keys, values and biases that
+// are unmasked for the row. The bits do not depend on the batch, the padding, other documents of
+// the sequence, the number of rows, the threads, or whether cond or rules mask.
 // tests/unit/attention/test_fixed_order.cpp tests this contract.
 enum class attention_order : std::uint8_t { tiles, operators, fixed };
 
@@ -42,17 +42,17 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 //   score = cond && rules ? score : fill                       if there is a mask
 //
 // Each row of dst is the mean of value's rows, weighted by exp(score). A sink adds one more key to
-// each row of its head. The key's score is the sink, and its value row is zeros. Sums are f32. With
-// bias_on_fill, the bias is added after the mask, also to the fill.
+// every row of one head. The score of this key is the sink, and the value row is zeros. Sums are
+// f32. With bias_on_fill, the bias is added after the mask, also to the fill.
 //
 // Shapes: query {batch..., heads, rows, depth}, key {batch..., heads, keys, depth}, value
 // {batch..., heads, keys, columns}. The dimensions before the last two may be missing, and
 // broadcast by NumPy's rule. With grouped_queries, query may have g times as many heads as key or
 // value. Head h of query then uses head h / g of key or value.
 //
-// A bias of -1e30 or less (f16: -65504 or less) also masks. A tile with only such biases is
-// computed only if one of its rows has no other keys. The tile's scores before the bias should be
-// finite and at most 5e29 (f16: 32752). In order `tiles`, weighted values are summed before the
+// A bias of -1e30 or less (f16: -65504 or less) also masks. A tile that the bias masks completely
+// is computed only if one of its rows has no unmasked key. The tile's scores before the bias should
+// be finite and at most 5e29 (f16: 32752). In order `tiles`, weighted values are summed before the
 // division by the sum of weights. So the number of keys times the largest value should fit f32.
 //
 // Values at masked places should be finite. The weight of a masked value is 0, and 0 * NaN is NaN,
@@ -67,8 +67,8 @@ struct attention_desc {
     tensor_desc bias = {};         // undef: none; else f32, bf16 or f16
     // undef: none; else f32, bf16 or f16 that broadcasts to {batch..., heads}.
     tensor_desc sinks = {};
-    // undef: none; else i32 {sequences, pages}. key and value are then a cache in pages, which
-    // sequences may share: {pages of the cache, heads, keys of a page, depth or columns}. With n
+    // undef: none; else i32 {sequences, pages}. key and value are then paged caches of shape {pages
+    // of the cache, heads, keys of a page, depth or columns}. Sequences may share pages. With n
     // keys in a page, key i of sequence s is key i % n of the cache's page table[s][i / n]. Pages
     // past a sequence's length (mask_rules::lengths) are not read, and their numbers may be
     // invalid. Requires a query of {sequences, heads, rows, depth}, order `tiles` or `fixed`, and a
@@ -96,8 +96,8 @@ struct attention_desc {
     // {batch..., heads, rows, columns}, f32, bf16 or f16. undef: dense and of query's type.
     tensor_desc dst = {};
     // log(sum of exp(score)) per row: f32 {batch..., heads, rows}. undef: none. If all scores of a
-    // row are -infinity, its number is 0 with inf_as_zero and NaN without. Without keys and sinks,
-    // the number is -infinity.
+    // row are -infinity, the result is 0 with inf_as_zero and NaN without. Without keys and sinks,
+    // the result is -infinity.
     tensor_desc statistics = {};
 
     friend bool operator==(const attention_desc&, const attention_desc&) = default;
@@ -129,7 +129,7 @@ struct attention_operands {
     void* statistics = nullptr;
     const void* sinks = nullptr;
     const mask_rules* rules = nullptr; // null: no rules; any plan accepts rules
-    const mask_maps* maps = nullptr;   // caches cond and bias; null: both are read
+    const mask_maps* maps = nullptr;   // caches which tiles are masked; null: each call finds out
     const void* page_table = nullptr;
 };
 

@@ -61,8 +61,8 @@ struct mask_rules {
     // none. Must be empty if there is a bias.
     std::vector<float> slopes = {};
     // The documents of each sequence, ordered by row, with disjoint rows; empty: no documents. Rows
-    // outside all documents are fully masked. With a fill of -infinity, the numbers of a document
-    // (even NaN) never affect rows of another document.
+    // outside all documents are fully masked. With a fill of -infinity, the keys and values of a
+    // document (even NaN) never affect rows of another document.
     std::vector<std::vector<document>> documents = {};
 };
 

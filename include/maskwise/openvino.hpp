@@ -13,14 +13,14 @@ namespace maskwise::openvino {
 inline namespace v1 {
 
 struct accelerate_options {
-    bool force = false; // replace all that Maskwise can run, even if it is not faster
+    bool force = false; // replace every node that Maskwise can run, even if Maskwise is slower
     // Outputs zeros for a row without an unmasked key, as PyTorch does; OpenVINO outputs NaN.
     // Replaces every attention and Softmax that Maskwise can run.
     bool zero_masked_rows = false;
     // The value of compile_model's INFERENCE_PRECISION_HINT, which Maskwise's operations cannot
     // read. With bf16, f32 attention is computed in bf16. With dynamic, attention is computed in
-    // the model's types. On CPUs with AVX512_BF16, the CPU plugin may then compute f32 models in
-    // bf16, which is faster. So f32 attention is replaced there only if it is causal.
+    // the model's types. With dynamic on CPUs with AVX512_BF16, the CPU plugin may compute f32
+    // models in bf16, which is faster. Only causal f32 attention is replaced in this case.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };
 

@@ -7,7 +7,7 @@
 namespace maskwise {
 namespace {
 
-// Completes desc.dst: type and extents if dst is undef, and strides if it has none.
+// Completes desc.dst: type and extents if dst is undef, and strides if dst has no strides.
 void complete_dst(dialect form, select_desc& desc, auto_broadcast broadcast) {
     const select_schema& schema = schema_of(form);
     const bool has_dst = desc.dst.type != data_type::undef;

@@ -65,7 +65,7 @@ void require_rank(const char* name, const tensor_desc& operand, int least) {
                       other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
-// All extents but the last two. With grouped_queries, the last of these is query's number of heads.
+// All extents but the last two. With grouped_queries, the number of heads becomes query's.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
     dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;

@@ -142,7 +142,7 @@ division divide(const tile_plan& plan, int threads) {
 }
 
 // An index of the first dimension of `outer` is a sequence. If `outer` has only one dimension, each
-// of its heads is a sequence, too, and may have other rules. Slopes always differ between heads.
+// head is a sequence, so the rules may differ between heads. Slopes always differ between heads.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))

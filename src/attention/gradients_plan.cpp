@@ -14,9 +14,10 @@
 namespace maskwise {
 namespace {
 
-// This many items balance many threads. More items would have more sums that must be added up.
+// With this many items, many threads get equal work. More items would have more sums to add up.
 constexpr std::int64_t most_items = 24;
-// Upper bound on the memory for the items' sums, unless one item per group already needs more.
+// Upper bound on the memory for the items' sums. Ignored if one item for each group of heads that
+// share keys and values already needs more.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
 
 void refuse(const std::string& fault) {

@@ -150,7 +150,7 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
     }
 }
 
-// Omits tiles that the forward pass skips, and tiles whose weights are negligible.
+// Omits tiles that the forward pass skips, and tiles whose weights are 0 in every row.
 void gradients_worker::run_key_tiles(const gradient_sums* sums) {
     const tile_range kept = operands_.kept_part({0, 0, 0, plan_.key_tiles()});
     const bool may_fill = !numbers_.fill_is_minus_infinity();

@@ -5,7 +5,8 @@
 
 namespace maskwise {
 
-// Sums for the gradients of a group's keys and values, in the layout of gradients_plan::blocks.
+// Sums for the gradients of the keys and values that a group of heads shares, in the layout of
+// gradients_plan::blocks.
 struct gradient_sums {
     float *keys, *values;
 };

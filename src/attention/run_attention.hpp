@@ -12,7 +12,7 @@ void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr,
                    scratch_pool<scratch_memory>* pool = nullptr);
 
-// Does the same with the numbers of the description.
+// Writes dst and statistics with the description's scale, soft cap and fill (plan.numbers).
 inline void run_attention(const tile_plan& plan, const attention_operands& addresses,
                           const parallel_loop* loop) {
     run_attention(plan, addresses, plan.numbers, loop);

@@ -10,7 +10,7 @@ namespace maskwise {
 void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr);
 
-// Does the same with the numbers of the description.
+// Writes the gradients with the description's scale, soft cap and fill.
 inline void run_gradients(const gradients_plan& plan, const attention_gradients_operands& addresses,
                           const parallel_loop* loop = nullptr) {
     run_gradients(plan, addresses, plan.attention->numbers, loop);

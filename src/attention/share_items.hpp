@@ -27,9 +27,10 @@ private:
     bool enters_;
 };
 
-// Runs work(worker, item, number) for each item on at most `workers` threads. Each thread makes its
-// worker by make_worker(number), takes the next item until no item remains, and then adds the
-// worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass through.
+// Runs work(worker, item, worker's number) for each item on at most `workers` threads. Each thread
+// makes its worker by make_worker(number) and takes the next item until no item remains. Then the
+// thread adds the worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass
+// through.
 template <class MakeWorker, class Work>
 void share_items(const tile_plan& plan, std::int64_t items, std::int64_t workers,
                  const parallel_loop* loop, const MakeWorker& make_worker, const Work& work) {

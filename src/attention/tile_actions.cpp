@@ -65,7 +65,7 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
 
 // NaN in the bias or in a row's scores counts as a weight. Without a bound on scores, a deferred
 // tile with a very low finite bias has no weight only if every row's maximum exceeds half of that
-// bias. A lower maximum may belong to a row without other keys, which needs the tile.
+// bias. A row with a lower maximum may have no other unmasked key, and then needs the tile.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;

@@ -6,7 +6,8 @@ namespace maskwise {
 
 inline constexpr float unknown_norm = -1;
 
-// The maps of cond and bias, for all row tiles or for one. Absent operands have null pointers.
+// The maps of cond and bias, for all row tiles or for one row tile. Pointers of absent operands are
+// null.
 struct tile_maps {
     const tile_mask *cond = nullptr, *bias = nullptr;
     const float* highest_bias = nullptr;
@@ -118,8 +119,8 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has none. A tile that
-    // products can read in place is copied when it is read for the second time.
+    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has not copied the tile. A
+    // tile that products can read in place is copied only when it is read for the second time.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {

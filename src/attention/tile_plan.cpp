@@ -12,7 +12,7 @@
 namespace maskwise {
 namespace {
 
-// Larger tiles were not faster, and they follow a mask less closely.
+// Larger tiles were not faster, and fewer of them would be fully masked.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
 // The keys or values of a head that a worker copies should fit L2.
 constexpr std::int64_t most_copied_floats = 1 << 18; // speed
@@ -118,9 +118,9 @@ bool takes_few(const tile_plan& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
-// Whether a head's f32 rows are far apart because rows of other heads are between them. Such rows
-// map to few cache sets, so they leave the cache before a later row tile reads them. A copy stays
-// in the cache. With fewer rows, copies cost more than they save.
+// Whether a head's f32 rows are far apart because rows of other heads are between them. The rows
+// then map to few cache sets and leave the cache before the next row tile reads the rows. A copy
+// stays in the cache. With fewer rows, copies cost more than they save.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
     constexpr std::int64_t many_rows = 8 * most_tile_rows; // speed
     return !plan.gathers && operand.type == elem_type::f32 && plan.rows >= many_rows &&
@@ -128,8 +128,8 @@ bool is_scattered(const tile_plan& plan, const head_operand& operand) {
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
-// Order `fixed` excludes narrow panels, because they sum a score over several vector lanes. It also
-// excludes pairs, because a key's index decides which key it is paired with.
+// Order `fixed` excludes narrow panels, because narrow panels sum a score over several vector
+// lanes. Order `fixed` also excludes pairs: a key's index would decide which keys form a pair.
 plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
     if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
     return limits;
@@ -256,7 +256,7 @@ tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
-    // `scores` holds the scores of one panel and key tile, or of all if scores are retained.
+    // `scores` holds one panel's scores of one key tile. If scores are retained: of a row tile.
     const std::int64_t retained_tiles =
         plan.retains_scores() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());

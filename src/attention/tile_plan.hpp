@@ -142,10 +142,10 @@ std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
 // A plan with the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
 
-// An operand {outer..., rows, columns} with known strides, as matrices.
+// Describes an operand {outer..., rows, columns} with known strides as one matrix per head.
 head_operand bind_operand(const tensor_desc& operand, const dims& outer, std::int64_t rows,
                           std::int64_t columns);
-// Does the same for an operand that lacks the last `dimensions` dimensions.
+// Describes an operand that lacks the last `dimensions` dimensions (1 or 2).
 head_operand bind_operand_without(int dimensions, tensor_desc operand, const dims& outer,
                                   std::int64_t rows);
 

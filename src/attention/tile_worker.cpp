@@ -113,8 +113,8 @@ void tile_worker::merge(const tile_range& range, float* state, float* other) {
     });
 }
 
-// If a bias is added to the fill, masked scores differ. A masked tile with a weight is then
-// computed like a mixed tile.
+// If a bias is added to the fill, masked scores differ from key to key. A masked tile with a weight
+// is then computed like a mixed tile.
 void tile_worker::add_rest(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0 || operands_.rows().has_slopes;

@@ -21,7 +21,7 @@ cache_facts read_caches(const cpu_reader& cpu);
 // The caches of this machine, read at the first call.
 const cache_facts& native_caches();
 
-// Plans that move at least this many bytes over all operands use streaming stores. The bound is
+// A plan may use streaming stores only if the plan moves at least this many bytes. The bound is
 // MASKWISE_STREAM_BYTES if set, else 6 * last_level_bytes, and is read at the first call. Throws
 // argument_error if the variable is negative or not a number.
 std::int64_t stream_threshold_bytes();

@@ -28,7 +28,7 @@ constexpr std::pair<isa, std::string_view> names[] = {
 
 // Whether VDPBF16PS is faster than converting to f32, by vendor. Measured on one thread from
 // registers, in GFLOP/s: Zen 5 reaches 279 by f32 multiply-adds and 521 by VDPBF16PS; a Xeon with
-// AMX reaches 164 and 80. On other vendors, bf16 is converted.
+// AMX reaches 164 and 80. On CPUs of other vendors, bf16 is converted.
 struct bf16_product_gain {
     std::uint32_t vendor; // CPUID 0, ecx: the last letters of the vendor's name
     bool pays;

@@ -9,8 +9,8 @@ namespace {
 
 std::recursive_mutex mutex; // recursive: creating one value may create another
 
-// A recursive mutex stores its owner's thread id, which differs in the child of a fork. So the
-// child constructs a new mutex instead of unlocking this one.
+// A recursive mutex stores its owner's thread id. In the child of a fork, the thread has another
+// id. So the child constructs a new mutex instead of unlocking the inherited mutex.
 [[maybe_unused]] const int watching_forks =
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { std::construct_at(&mutex); });
 

@@ -8,13 +8,13 @@
 namespace maskwise {
 
 // Locks the mutex that is held while a value is created at its first use. A fork waits for the
-// mutex. This replaces the guard of a C++ static variable, which would stay locked in a child that
-// is forked meanwhile.
+// mutex. A C++ static variable would not do: if another thread forks during the creation, the
+// variable's guard stays locked in the child.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// Does the same, but returns an unlocked lock if another thread holds the mutex for a second. The
-// other thread may wait for the loader's lock, which this thread holds if the caller runs in a
-// library's constructor.
+// Tries for a second to lock the same mutex, then returns an unlocked lock. For callers that may
+// run in a library's constructor: the calling thread then holds the loader's lock, and the mutex's
+// owner may wait for the loader's lock.
 std::unique_lock<std::recursive_mutex> try_to_lock_first_use();
 
 // The slow path of at_first_use. Not inlined, because inlining would give every caller a stack

@@ -10,7 +10,7 @@
 
 extern "C" {
 
-// shared_ptr reads this. With 0, shared_ptr counts by atomic operations.
+// shared_ptr reads this variable. 0 makes shared_ptr count references by atomic operations.
 MASKWISE_HIDDEN char __libc_single_threaded = 0;
 
 void copy_exception_ptr(void* dst, const void* src);

@@ -9,8 +9,8 @@
 
 namespace maskwise {
 
-// Caches the plans that an operator or a function used last: several, because shapes may vary from
-// call to call, for example while text is generated. Thread-safe.
+// Caches the `most` plans that an operator or a function used last. More than one plan is cached,
+// because shapes may vary from call to call, for example during text generation. Thread-safe.
 template <class Key, class Plan, std::size_t most = 4, class Mutex = std::mutex>
 class recent_plans {
 public:

@@ -8,9 +8,9 @@ namespace maskwise {
 // which cannot follow a oneTBB that was compiled without ThreadSanitizer.
 
 // The number of threads, including the caller's, that a parallel_run from this thread would use.
-// The thread's task arena and tbb::global_control limit the number. The number is 1 without oneTBB,
-// and in the child of a fork if Maskwise or the forking thread used oneTBB before, because the
-// child does not have oneTBB's threads.
+// The thread's task arena and tbb::global_control limit the number. The number is 1 without oneTBB.
+// The number is also 1 in the child of a fork if Maskwise or the forking thread used oneTBB before
+// the fork, because the child does not have oneTBB's threads.
 int available_threads();
 
 using chunk_fn = void (*)(const void* context, std::int64_t chunk);

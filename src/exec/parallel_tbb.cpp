@@ -12,8 +12,8 @@
 namespace maskwise {
 namespace {
 
-// oneTBB's threads do not survive a fork, and oneTBB would not start new ones. So a child that is
-// forked after oneTBB was used runs plans on the calling thread.
+// oneTBB's threads do not survive a fork, and oneTBB would not start new threads in the child. So a
+// child that is forked after oneTBB was used runs plans on the calling thread.
 std::atomic<bool> is_tbb_used = false;
 bool is_without_threads = false;
 

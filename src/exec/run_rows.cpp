@@ -20,9 +20,9 @@ constexpr std::int64_t whole_lines(std::int64_t columns) {
     return (columns + columns_of_line - 1) / columns_of_line * columns_of_line;
 }
 
-// Adjacent columns of a row with one source. Columns up to a causal boundary are read from the
-// scores. Columns after the boundary begin as the masked value, to which the actions from
-// first_action on apply.
+// Adjacent columns of a row that are all read from the scores, or all start as one value. In a
+// causal row, the columns after the boundary start as the masked value. The plan's actions from
+// first_action on apply to the columns.
 struct source_span : key_span {
     const std::byte* scores = nullptr; // null: every column is `value`
     float value = 0;
@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    // The last piece of a row that cut_rows cut may be shorter.
+    // cut_rows splits long rows into pieces of plan_.columns. The last piece may be shorter.
     std::int64_t columns() const {
         const int last = plan_.outer.rank() - 1;
         const bool is_last = last >= 0 && position_[last] == plan_.outer[last] - 1;
@@ -126,7 +126,7 @@ private:
         add_action(action, move);
     }
 
-    // If cond has one byte per row, the step replaces the row by the side, or does nothing.
+    // If cond has one byte per row, the step replaces the row by the side operand or keeps the row.
     void bind_step(const row_select& step) {
         if (!step.cond) return bind_causal(step.side);
         const row_operand& cond = plan_.operands[*step.cond];
@@ -213,7 +213,8 @@ private:
         plan_.kernels->fill(value, encoding(1.0F), result_ + first * width, plan_.columns - first);
     }
 
-    // Computes each piece into the buffer and calls visit(first column, count, maximum).
+    // Computes up to held_row_columns columns at a time into the buffer. Then calls visit(first
+    // column, count, maximum) for these columns.
     template <typename Visit>
     void for_each_piece(Visit visit) {
         for (std::size_t i = 0; i < range_count_; ++i)

@@ -20,9 +20,9 @@ struct row_pointers {
 };
 
 // Applies the plan's steps to every row, on several threads if there are enough elements. result
-// may equal scores if both have one type. Builds no causal mask, and reads no scores after a row's
-// causal boundary. Returns when the result is written. The threads are the loop's, or oneTBB's if
-// `loop` is null. Thread-safe. Does not allocate. Exceptions of the loop pass through.
+// may equal scores if their types are equal. Builds no causal mask, and reads no scores after a
+// row's causal boundary. Returns when the result is written. The threads are the loop's, or
+// oneTBB's if `loop` is null. Thread-safe. Does not allocate. Exceptions of the loop pass through.
 void run_rows(const row_plan& plan, const row_pointers& pointers,
               const parallel_loop* loop = nullptr);
 

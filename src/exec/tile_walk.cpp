@@ -91,8 +91,8 @@ private:
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const lines_ahead& next) const {
-        // An end of 0 allows no windows. With negative strides, the comparison alone would allow
-        // windows.
+        // Windows (see byte_windows) may read past the operand's elements. An end of 0 allows no
+        // windows. With negative strides, the comparison alone would allow windows.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided, buffer(operand), access.layout, windows, next};
@@ -157,11 +157,11 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
 }
 
 // The lines of the next tile to prefetch while this tile is packed. Without the prefetch, memory
-// would be idle during packing: the pieces of a strided operand are too short for the hardware's
-// prefetchers.
+// would be idle during packing: the contiguous runs of a strided operand are too short for the
+// hardware's prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.pointers[o] - place.pointers[o];
-    // The next tile has mostly the same lines as this one.
+    // The next tile has mostly the same lines as this tile.
     if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // ahead
     return {next.pointers[o], next.shape->access[o].lines};
 }
@@ -202,7 +202,7 @@ void run_packed_tile(const select_plan& plan, select_fn kernel, const tile_place
 void run_packed_tiles(const select_plan& plan, select_fn kernel,
                       const per_operand<std::byte*>& begin, tile_cursor& cursor,
                       std::int64_t count) {
-    // Allocates only this plan's bytes, because callers' threads may have small stacks.
+    // Allocates no more stack than this plan needs, because callers' threads may have small stacks.
     constexpr std::size_t alignment_bits = 512;
     void* const scratch =
         __builtin_alloca_with_align(static_cast<std::size_t>(plan.scratch_bytes), alignment_bits);

@@ -41,12 +41,13 @@ std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& orde
 // The order of a transpose by `first` and then by `next`. Both orders have the same size.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
 
-// The attention that contains the chain. nullopt if there is none, a MatMul input's rank is
-// unknown, a transpose's order is not a permutation, or the first MatMul's result is not f32.
+// The attention that contains the chain. nullopt if the chain is not inside an attention, a MatMul
+// input's rank is unknown, a transpose's order is not a permutation, or the first MatMul's result
+// is not f32.
 std::optional<attention_chain> find_attention(const row_chain& chain, const match_policy& policy);
 
-// Does the same for a partition. nullopt unless the attention has every operator and every output
-// of the partition.
+// The attention that is a whole partition. nullopt unless the attention has every operator and
+// every output of the partition.
 std::optional<attention_chain> find_attention(const std::vector<op>& partition,
                                               const std::vector<std::size_t>& output_ids,
                                               const row_chain& chain);

@@ -14,7 +14,7 @@ public:
 
     void add(const row_change& step) {
         require(step.op == row_operator::tanh && !form_.has_tanh && !form_.bias && !form_.fill,
-                "attention has no such unary operator or rounding at this step");
+                "attention does not support this unary operator or rounding at this step");
         form_.has_tanh = true;
     }
 

@@ -31,7 +31,7 @@ struct attention_form {
 attention_form make_attention_form(const row_chain& chain,
                                    const std::function<bool(std::size_t)>& is_number);
 
-// The numbers of an execution. `operands` holds the first element of each operand.
+// Scale, soft cap and fill of one execution. `operands` holds the first element of each operand.
 attention_numbers attention_numbers_of(const attention_form& form, std::span<const float> operands);
 
 } // namespace maskwise::fusion

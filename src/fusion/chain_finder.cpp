@@ -59,7 +59,7 @@ std::optional<row_step> rounding_of(const op& maker) {
 }
 
 // Chains broadcast by NumPy's rule. An operator with auto_broadcast `none` stays in oneDNN, because
-// only oneDNN checks that its shapes are equal.
+// only oneDNN checks that the operator's shapes are equal.
 bool broadcasts(const op& op) {
     return !op.auto_broadcast || *op.auto_broadcast == "numpy";
 }
@@ -117,7 +117,7 @@ private:
 void chain_finder::take_select(const op& select) {
     const auto row = policy_.row_of(select, 1, 2);
     if (!row) throw no_chain{"it is ambiguous which source of the Select is the scores"};
-    if (!broadcasts(select)) throw no_chain{"the Select does not broadcast"};
+    if (!broadcasts(select)) throw no_chain{"the Select's auto_broadcast is not numpy"};
     const bool is_causal = take_mask(select, *row == 1);
     chain_.steps.push_back(is_causal ? causal_select(add_operand(select.inputs[2]))
                                      : make_select(select, *row));
@@ -127,7 +127,7 @@ void chain_finder::take_select(const op& select) {
 }
 
 void chain_finder::begin_with_soft_max(const op& soft_max) {
-    if (!take_soft_max(soft_max)) throw no_chain{"SoftMax works along another axis"};
+    if (!take_soft_max(soft_max)) throw no_chain{"SoftMax does not work along the last axis"};
     chain_.op_ids.push_back(soft_max.id);
     chain_.scores = soft_max.inputs[0].id;
     chain_.result = soft_max.outputs[0].id;
@@ -173,8 +173,7 @@ bool chain_finder::may_take_select(const op& select, std::size_t row) const {
            policy_.may_be_operand(select.inputs[3 - row].id);
 }
 
-// The operator as a step; nullopt if it cannot be one. `row` is the index of the input that is the
-// row.
+// The operator as a step; nullopt if the operator cannot be a step. Input `row` is the row.
 std::optional<row_step> chain_finder::make_step(const op& user, std::size_t row) {
     if (user.kind == op_kind::select)
         return may_take_select(user, row) ? std::optional(make_select(user, row)) : std::nullopt;

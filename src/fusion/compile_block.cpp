@@ -42,8 +42,8 @@ public:
         if (element_count(shape_) == 0) return;
         if (inputs[0].extents != shape_) {
             if (inputs[0].type != desc.result.type)
-                throw argument_error("scores " + to_string(inputs[0]) + " are broadcast to " +
-                                     to_string(desc.result) + " of another type");
+                throw argument_error("scores " + to_string(inputs[0]) + " cannot be broadcast to " +
+                                     to_string(desc.result) + ": the types differ");
             repeat_ = make_copy_plan(with_strides(inputs[0]), desc.result);
         }
         desc.scores = as_rows(repeat_ ? desc.result : inputs[0]);

@@ -77,8 +77,8 @@ tensor_desc complete(const tensor_desc& output, const dims& extents) {
 
 void require_rank(const dims& shape, int rank) {
     if (shape.rank() != rank)
-        throw shape_error(to_string(shape) + ", but the model says " + std::to_string(rank) +
-                          " dimensions");
+        throw shape_error("the shape is " + to_string(shape) + ", but the model says " +
+                          std::to_string(rank) + " dimensions");
 }
 
 numbers_reader::numbers_reader(attention_form form, const row_chain& rows,
@@ -89,7 +89,7 @@ numbers_reader::numbers_reader(attention_form form, const row_chain& rows,
         const bool is_number = i != form_.cond && i != form_.bias;
         types_.push_back(is_number ? operands[i].type : data_type::undef);
         if (is_number && (!is_one_number(operands[i]) || operands[i].extents.rank() > max_rank))
-            throw shape_error(to_string(operands[i].extents) +
+            throw shape_error("an operand is " + to_string(operands[i].extents) +
                               ", but the model says one element of at most " +
                               std::to_string(max_rank) + " dimensions");
     }

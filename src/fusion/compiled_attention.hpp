@@ -14,8 +14,8 @@ namespace maskwise::fusion {
 dims broadcast(const dims& a, const dims& b);
 // Throws shape_error if the shape's rank is not the model's `rank`.
 void require_rank(const dims& shape, int rank);
-// The output if it has strides, else a dense output with these extents. Throws shape_error if the
-// output has strides and other extents.
+// The output if it has strides, else a dense output with these extents. Throws shape_error if an
+// output with strides does not have these extents.
 tensor_desc complete(const tensor_desc& output, const dims& extents);
 
 // Reads what is known only at execution: the operands except cond and bias, and the causal offset.

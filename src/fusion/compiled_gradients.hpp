@@ -35,7 +35,7 @@ private:
 
     numbers_reader numbers_;
     std::array<tensor_desc, 3> results_;
-    bool rounds_heads_; // rounds each head's key and value gradients before it sums them
+    bool rounds_heads_; // rounds each head's key and value gradients before the sum over heads
     data_type head_type_;
     std::shared_ptr<const gradients_plan> plan_;
     mutable scratch_pool<scratch_memory> scratch_; // each head's gradients, if rounds_heads_

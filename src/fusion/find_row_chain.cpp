@@ -17,8 +17,8 @@ void add_makers(std::size_t value, const graph_index& values, std::set<std::size
     ordered.push_back(*maker);
 }
 
-// Whether every value of the chain, except the results, has readers in the chain and no others.
-// GenIndex counts as a reader of the tensor whose shape it uses.
+// Whether every inner value of the chain (all values except the results) is read, and only by the
+// chain. GenIndex counts as a reader of the tensor whose shape GenIndex uses.
 bool is_closed(const merged_chain& merged, const graph_index& values) {
     const row_chain& chain = merged.chain;
     const std::set<std::size_t> members(chain.op_ids.begin(), chain.op_ids.end());
@@ -45,7 +45,7 @@ std::optional<merged_chain> find_merged(const op& select, const match_policy& po
         std::set<std::size_t> members(merged.chain.op_ids.begin(), merged.chain.op_ids.end());
         add_makers(merged.chain.result, policy.values(), members, merged.ops);
         if (is_closed(merged, policy.values())) return merged;
-    } catch (const no_chain&) { // the operators are not merged
+    } catch (const no_chain&) { // the operators stay separate partitions
     }
     return std::nullopt;
 }

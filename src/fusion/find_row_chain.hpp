@@ -10,15 +10,15 @@
 
 namespace maskwise::fusion {
 
-// Finds the chain around a partition's Select, or around its SoftMax if it has no Select. `ops` are
-// in topological order; `output_ids` are the partition's output ports. If there is no such chain,
-// returns nullopt and sets `reason`. Reasons are, for example, two Selects, scores with two
-// consumers, or a SoftMax along another axis.
+// Finds the chain around a partition's Select, or without a Select around the partition's SoftMax.
+// `ops` are in topological order; `output_ids` are the partition's output ports. If the search
+// fails, returns nullopt and sets `reason`. Reasons are, for example, two Selects, scores with two
+// consumers, or a SoftMax along another axis than the last.
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);
 
-// A chain of operators that are single-operator partitions in oneDNN.
+// A chain of operators that are single-operator partitions in oneDNN and can become one partition.
 struct merged_chain {
     row_chain chain;
     std::vector<op> ops; // in topological order; the last produces the result

@@ -24,7 +24,7 @@ struct gain {
     }
 };
 
-// Bounds of size that decide whether Maskwise claims operators of these hosts. Other conditions are
+// Size bounds that decide whether Maskwise claims operators of these hosts. Further conditions are
 // in onednn/partition/gains.cpp and in the integrations' claims.
 namespace gains {
 

@@ -38,11 +38,11 @@ public:
 
     gradients_chain find() {
         const auto exp = std::ranges::find(ops_, op_kind::exp, &op::kind);
-        require(exp != ops_.end(), "no Exp");
+        require(exp != ops_.end(), "the partition has no Exp");
         take_f32(&*exp, op_kind::exp);
         take_scores(exp->inputs[0].id);
         take_weights(exp->outputs[0].id);
-        require(sums_ % 2 == 0, "one gradient is a sum over heads, the other is not");
+        require(sums_ % 2 == 0, "only one gradient of key and value is a sum over heads");
         chain_.grouped_queries = sums_ == 2;
         require_whole();
         return std::move(chain_);
@@ -89,7 +89,7 @@ const op& gradients_finder::take_product(const op* product, bool transpose_a, bo
     const auto& taken = take(product, op_kind::mat_mul);
     require(taken.inputs.size() == 2 && taken.transpose_a == transpose_a &&
                 taken.transpose_b == transpose_b,
-            "a MatMul has a bias or other transposes");
+            "a MatMul has a bias or unexpected transposes");
     return taken;
 }
 
@@ -108,7 +108,7 @@ std::size_t gradients_finder::take_cast(std::size_t value) {
     return take(user, op_kind::type_cast).outputs[0].id;
 }
 
-// The gradient after its sum over the heads of a group; the gradient itself without such a sum.
+// The sum of the gradient over the heads of a group if the graph has this sum, else the gradient.
 std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     const op* const user = policy_.only_reader(gradient);
     results_.insert(user == nullptr ? gradient : user->outputs[0].id);
@@ -166,7 +166,7 @@ void gradients_finder::take_weights(std::size_t weights) {
         value_user = policy_.only_reader(cast);
     }
     const op& product = take_product(value_user, true, false);
-    require(product.inputs[0].id == cast, "the weights are not the first matrix");
+    require(product.inputs[0].id == cast, "the weights are not the first input of their MatMul");
     take_input(product.inputs[1], chain_.dst_gradient);
     chain_.value_gradient = take_group_sum(product.outputs[0].id);
     const op& gradient = take_score_gradient(weights, take_f32(score_user, op_kind::multiply));
@@ -217,7 +217,8 @@ void gradients_finder::take_products(std::size_t gradient) {
             "the scores' gradients are not multiplied by keys and by queries");
     for (const op* user : users) {
         const op& product = take_product(user, user->transpose_a, false);
-        require(product.inputs[0].id == gradient, "the gradients are not the first matrix");
+        require(product.inputs[0].id == gradient,
+                "the scores' gradients are not the first input of their MatMuls");
         take_input(product.inputs[1], user->transpose_a ? chain_.query : chain_.key);
         const std::size_t result = product.outputs[0].id;
         if (user->transpose_a)

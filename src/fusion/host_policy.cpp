@@ -11,7 +11,7 @@
 namespace maskwise::fusion {
 namespace {
 
-// Whether every operand of the chain has a known rank, which is at most the attention's rank.
+// Whether every operand of the chain has a known rank of at most the attention's rank.
 bool operands_fit(const row_chain& chain, const attention_chain& attention) {
     return std::ranges::all_of(chain.operands, [&](const logical_tensor& operand) {
         return operand.rank_known &&

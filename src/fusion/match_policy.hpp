@@ -11,7 +11,7 @@
 
 namespace maskwise::fusion {
 
-// Thrown during the search for a chain, with the reason why there is none.
+// Thrown during the search for a chain, with the reason why no chain exists.
 struct no_chain {
     std::string reason;
 };
@@ -24,19 +24,19 @@ public:
 
     const graph_index& values() const { return values_; }
     const op* maker(std::size_t value) const { return values_.maker(value); }
-    // The value's only consumer; null if the value has none or several, or is an output.
+    // The value's only consumer. Null if the value is an output, or has no or several consumers.
     const op* only_reader(std::size_t value) const {
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
-    // Later chains and blocks may not include these operators.
+    // Later chains and blocks must not include these operators.
     void mark_taken(std::span<const std::size_t> op_ids) {
         taken_.insert(op_ids.begin(), op_ids.end());
     }
     virtual bool may_take(const op& op) const { return !taken_.contains(op.id); }
     // Whether the value is an output of the graph or partition.
     virtual bool leaves(std::size_t value) const = 0;
-    // Which of two inputs is the row; nullopt if that is ambiguous.
+    // Which of two inputs is the row; nullopt if the policy cannot tell.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t) const { return true; }
@@ -46,8 +46,8 @@ public:
     // Whether an operator may follow a SoftMax whose result has this type. The chain does not round
     // the SoftMax's result to this type before the operator.
     virtual bool may_follow_soft_max(data_type type) const = 0;
-    // Whether numbers that scale query and key may scale the scores instead. This rounds
-    // differently.
+    // Whether numbers that scale query and key may scale the scores instead. Scaled scores are
+    // rounded differently.
     virtual bool may_scale_scores() const { return false; }
 
 protected:

@@ -9,9 +9,9 @@ namespace maskwise::graph {
 namespace {
 
 // The order of the model's dimensions. If the order is not row-major, trailing dimensions of extent
-// 1 are moved outermost, which changes no address. As the innermost, such a dimension might have
-// stride 1 like another dimension. oneDNN 3.7 to 3.13 then computes a fused Add and SoftMax along
-// the dimension as if the tensor were row-major.
+// 1 are moved outermost, which changes no address. Else a dimension of extent 1 could be innermost
+// and share stride 1 with another dimension. oneDNN 3.7 to 3.13 then computes a fused Add and
+// SoftMax along the dimension as if the tensor were row-major.
 dimension_order order_like(const logical_tensor& model) {
     auto order = order_of(meant_strides(model));
     const int rank = model.extents.rank();
@@ -51,7 +51,7 @@ void require_readable(const logical_tensor& input, const std::string& name) {
     require_known_shape(input, name);
     if (input.layout != layout_kind::strided && input.property != property_kind::host_scalar)
         throw argument_error(name + " has a layout that cannot be read; only strided "
-                                    "inputs can");
+                                    "inputs can be read");
 }
 
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred) {

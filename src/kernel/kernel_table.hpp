@@ -51,15 +51,15 @@ struct kernel_table {
     std::span<const pack_kernel> packs;
     row_kernels rows;
     attention_kernels attention;
-    // Kernels for panels of four queries and of one. In scalar tables, these functions are null.
+    // Kernels for panels of four queries and of one query. In scalar tables, these are null.
     attention_kernels attention_panel_of_4, attention_panel_of_1;
 };
 
 // One table per compiled instruction set. The caller runs only kernels that the CPU supports.
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
-// The table of exactly this instruction set. Throws argument_error if there is none. AMX products
-// also need may_use_tiles().
+// The table of exactly this instruction set. Throws argument_error if the instruction set has no
+// table. AMX products also need may_use_tiles().
 const kernel_table& kernel_table_for(isa target);
 
 // "select_x32_uuz_stream": bits of an element; classes of cond, src_0 and src_1 (u: unit, z: zero);

@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// On ARM, bf16 products have a separate kernel_table. base/cpu.cpp says why clang has no such
+// On ARM, bf16 products have a separate kernel_table. base/cpu.cpp says why clang builds lack this
 // table.
 #undef MASKWISE_HAS_BF16_TABLE
 #define MASKWISE_HAS_BF16_TABLE (HWY_TARGET == HWY_NEON && !HWY_COMPILER_CLANG)
@@ -29,7 +29,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #undef MASKWISE_LAMBDA_ATTR
 #define MASKWISE_LAMBDA_ATTR HWY_ATTR __attribute__((always_inline))
 
-// An element of 16 bytes occupies two lanes of 8.
+// An element of 16 bytes occupies two lanes of 8 bytes.
 template <std::size_t Width>
 using lane_of = std::conditional_t<
     Width == 1, std::uint8_t,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Chooses the targets that Highway compiles, to match supported_isas(). Include this before
+// Chooses the targets that Highway compiles, to match supported_isas(). Include this header before
 // hwy/foreach_target.h. SCALAR replaces EMU128, because SCALAR needs no vector extension of the
 // compiler.
 #define HWY_COMPILE_ALL_ATTAINABLE

@@ -50,8 +50,8 @@ void lay_out_groups(operand_access& access, const levels& loops, int next) {
 }
 
 // The levels from `first` on become items of access.layout.item_bytes, until there are
-// enough_items. The remaining levels become groups and blocks. A single remaining level becomes
-// items, too, if there are then at most 2 * enough_items.
+// enough_items. The remaining levels become groups and blocks. A single remaining level also
+// becomes items if the total is at most 2 * enough_items.
 void lay_out_items(operand_access& access, const levels& loops, int first) {
     int last = first;
     while (last < loops.count && product(loops, first, last) < enough_items) ++last;
@@ -75,8 +75,8 @@ void lay_out_steps(operand_access& access, const levels& loops) {
     lay_out_groups(access, loops, 1);
 }
 
-// Byte offsets of the elements of the levels `numbers`. offsets_of returns offsets in the operand,
-// and places_of in a buffer that holds all levels.
+// Byte offsets of all elements that the levels `numbers` span. offsets_of returns offsets in the
+// operand. places_of returns offsets in a buffer that holds all levels.
 std::vector<std::int32_t> offsets_of(const levels& loops, std::span<const int> numbers) {
     levels picked;
     for (const int i : numbers) picked.append(loops[i]);
@@ -183,15 +183,16 @@ bool walks_forward(const loop_nest& nest, const tile_extents& extents, std::size
     return true;
 }
 
-// Whether the hardware's prefetchers predict the next dense piece. For a transposed operand, the
-// prefetchers suffice only if no other operand is gathered, scattered or transposed.
+// Whether the hardware's prefetchers predict the operand's next piece (a run of adjacent cache
+// lines). For a transposed operand, the prefetchers suffice only if no other operand is gathered,
+// scattered or transposed.
 bool is_predicted(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
                   access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;
     return kind == access_kind::transpose ? packed_alone : walks_forward(nest, extents, operand);
 }
 
-// A piece may begin anywhere in a cache line, so it may touch one line more than its length fills.
+// A piece may begin anywhere in a cache line, so the piece's last byte may be in one more line.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;

@@ -10,9 +10,9 @@ namespace {
 
 // Target length of an operand's contiguous pieces in a box.
 constexpr std::int64_t longest_run_bytes = 256;
-// The target length for dst if its pieces end within cache lines. Two tiles share each such line,
-// so longer pieces share fewer lines. The length is not a power of two, because rows of the buffers
-// would then collide in L1.
+// The target length for dst if dst's pieces end within cache lines. Two tiles share each of these
+// lines, so longer pieces share fewer lines. The length is not a power of two, because rows of the
+// buffers would then collide in L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
 // Upper bound on the bytes of dst in a box.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
@@ -22,15 +22,15 @@ constexpr std::int64_t usual_box_elements = 4096;
 // Operands up to these sizes stay in L2 and in L1, whatever the shape of the box.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
-// Offsets inside a box, up to an element's last byte, have 32 bits.
+// Upper bound on an element's offset inside a box: the offset of its last byte also fits 32 bits.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max() - 16;
 
 class box {
 public:
     explicit box(const loop_nest& nest) : nest_(nest) { extent_.fill(1); }
 
-    // Grows the box until the operand's pieces are `bytes` long, if the operand has such pieces and
-    // the box has room.
+    // Grows the box until the operand's contiguous pieces are `bytes` long. Stops earlier if the
+    // operand has a gap of more than a cache line, or if the box has no room.
     void reach(std::size_t operand, std::int64_t bytes) {
         std::int64_t run = nest_.width_bytes[operand];
         for (const int d : by_stride(operand)) {

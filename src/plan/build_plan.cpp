@@ -149,8 +149,8 @@ void connect_operands(select_plan& plan) {
     plan.scratch_bytes = scratch;
 }
 
-// Whether cond is constant along each row, so that only the selected source is read, and rows span
-// several cache lines. If rows are shorter, lines of the other source are fetched, too.
+// Whether rows span several cache lines and cond is constant along each row. Then only the selected
+// source is read. If rows are shorter, lines of the other source are fetched, too.
 bool reads_one_source_per_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
     const tile_shape& shape = plan.shapes[0];
@@ -167,8 +167,8 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
 }
 
 // Whether rows have few cache lines and do not begin and end at a line's boundary. Many lines are
-// then written in part, so these lines are read first. With plain stores, the hardware prefetches
-// such lines.
+// then written in part, so these lines are read first. Plain stores let the hardware prefetch the
+// lines.
 bool rows_end_within_lines(const select_plan& plan) {
     constexpr std::int64_t few_lines = 4;
     const tile_shape& whole = plan.shapes[0];

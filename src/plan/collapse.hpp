@@ -25,8 +25,8 @@ struct basic_loop {
 };
 
 // An element-wise operation as nested loops over dst's elements, innermost first. No loop has
-// extent 1. dst's strides are positive and ascending. Neighbours that can be merged are merged. dst
-// is the last operand. Strides of inputs may be negative.
+// extent 1. dst's strides are positive and ascending. Adjacent loops are merged if one loop can
+// replace both. dst is the last operand. Strides of inputs may be negative.
 template <std::size_t Operands>
 struct basic_loop_nest {
     int rank = 0;
@@ -58,8 +58,8 @@ using operand_descs = std::array<const tensor_desc*, Operands>;
 
 namespace collapsing {
 
-// Adds the dimensions of dst that are longer than 1, outermost first, with each operand's stride,
-// or 0 where the operand is broadcast.
+// Adds a loop for each dimension of dst that is longer than 1, outermost first. Broadcast operands
+// get stride 0.
 template <std::size_t Operands>
 void align_operands(basic_loop_nest<Operands>& nest, const operand_descs<Operands>& operands) {
     const dims& extents = operands.back()->extents;
@@ -105,8 +105,8 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 } // namespace collapsing
 
 // Whether elements of dst may overlap: true unless each stride is at least the span of the loops
-// inside it. Layouts that interleave dimensions without overlap count as overlapping, because
-// detecting such layouts needs a search. Call this before neighbouring loops are merged.
+// inside it. Layouts that interleave dimensions without overlap count as overlapping, because only
+// a search could rule out an overlap. Requires a nest whose loops are not yet merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
@@ -144,8 +144,8 @@ basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,
     return nest;
 }
 
-// Whether elements of `written` may overlap, as dst_overlaps defines it. Threads that write
-// different elements may then write the same bytes.
+// Whether elements of `written` may overlap (see dst_overlaps). Threads that write different
+// elements may then write the same bytes.
 inline bool elements_overlap(const tensor_desc& written) {
     bool overlap = false;
     collapse<1>({&written}, [&] { overlap = true; });

@@ -10,7 +10,8 @@ namespace {
 // Operands up to this size stay in L2 between two uses.
 constexpr std::int64_t cached_bytes = 128 << 10;
 
-// Pieces of this length or more share few of their cache lines with the next tile.
+// If a tile's contiguous pieces are this long, few of their cache lines are shared with other
+// tiles.
 constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
@@ -29,8 +30,8 @@ std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) 
 
 void reuse_shared_operands(loop_order& order, const loop_nest& nest) {
     const auto outermost_first = order.loops;
-    // cond's loops are moved before those of the sources, because the loop that is moved last
-    // becomes the innermost, and sources are wider than cond.
+    // The sources' loops are moved after cond's loops: the loop that is moved last becomes the
+    // innermost, and sources are wider than cond.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 && bytes_inside(nest, d, operand) > cached_bytes)
@@ -48,8 +49,8 @@ void reuse_packed_operands(loop_order& order, const loop_nest& nest, const tilin
                 move_innermost(order, d);
 }
 
-// The loop that continues in memory right after the tile's pieces; -1 if there is no such loop or
-// the pieces are long.
+// The loop along which the operand's memory continues right after the tile's contiguous pieces. -1
+// if the tile covers every loop along which the operand moves, or if the pieces are long.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };

@@ -39,13 +39,14 @@ struct plan_cache {
         plans;
 };
 
-// Must not allocate, because a fork may be the first call and cannot report a failure.
+// Must not allocate: the fork handlers below may be the first callers, and a fork handler cannot
+// report a failure.
 plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// A fork holds the lock. Else the child could inherit a mutex that is locked by a thread of the
-// parent, which the child does not have.
+// A fork holds the lock. Else another thread could hold the mutex during the fork. The child does
+// not have that thread, so nothing would ever unlock the child's copy.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 

@@ -13,7 +13,7 @@
 
 namespace maskwise {
 
-// The row kernel's type for a data type. Types that rows cannot have become f32.
+// The row kernel's type for a data type. f32 for every type that rows cannot have.
 constexpr elem_type elem_type_of(data_type type) {
     if (type == data_type::bf16) return elem_type::bf16;
     if (type == data_type::f16) return elem_type::f16;
@@ -54,10 +54,10 @@ struct row_quantize {
     float scale, zero_point;
 };
 
-// A chain over tensors. scores and result have one shape, to which operands broadcast. With a
-// SoftMax or a causal mask, a row is the last dimension. Else a row is the innermost loop after
-// merging the loops of all tensors. Along a row, scores and result are dense; an operand is dense
-// or one element.
+// A chain over tensors. scores and result have the same shape, and operands broadcast to that
+// shape. With a SoftMax or a causal mask, a row is the last dimension. Else a row is the innermost
+// loop after merging the loops of all tensors. Along a row, scores and result are dense; an operand
+// is dense or has one element.
 struct row_desc {
     tensor_desc scores, result;
     std::vector<tensor_desc> operands;
@@ -81,7 +81,7 @@ struct row_operand {
     dims strides_bytes;     // of the dimensions before the last
 };
 
-// Immutable; any number of threads may run it.
+// Immutable; any number of threads may run one plan.
 struct row_plan {
     const row_kernels* kernels = nullptr;
     dims outer;            // extents before the row

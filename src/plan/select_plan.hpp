@@ -42,8 +42,8 @@ public:
     std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
-    // The shape of whole tiles is first. Then follow the shapes of smaller tiles, which end the
-    // loops that the tile does not divide: one shape for each nonempty subset of these loops.
+    // The shape of whole tiles is first. The shapes of smaller tiles follow: one shape for each
+    // nonempty subset of the loops that the tile does not divide.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     std::int64_t scratch_bytes = 0;          // all buffers together
@@ -62,7 +62,7 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
                                               std::int64_t stream_from_bytes);
 
 // The plan for `desc`, cached or new. `desc` has dst and all strides. Thread-safe. cond has one
-// byte per element. src_0, src_1 and dst have one width of 1, 2, 4, 8 or 16 bytes, or are strings.
+// byte per element. src_0, src_1 and dst have equal widths (1, 2, 4, 8 or 16 bytes) or are strings.
 // Throws shape_error if an input does not broadcast one-way to dst or byte counts overflow. Throws
 // argument_error if widths differ, an operand lacks strides, strings are not aligned, or elements
 // of dst overlap (a stride is 0 or smaller than the span of the dimensions inside it). Throws as

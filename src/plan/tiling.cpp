@@ -11,7 +11,7 @@ namespace {
 // and on partial cache lines. The second bound is for rows of whole cache lines.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
-// Shorter pieces of dst are written from a buffer.
+// Contiguous pieces of dst that are shorter than this bound are written from a buffer.
 constexpr std::int64_t least_direct_bytes = 64;
 // Upper bounds on a direct tile. Tiles of this size hide the cost of the step to the next tile, and
 // are small enough to be shared among threads.

@@ -16,8 +16,8 @@ inline constexpr int most_cut_loops = 3;
 std::int64_t chunk_of(std::int64_t extent, std::int64_t most, std::int64_t step);
 
 // The extents of a tile for operands that do not all run along the innermost loop. The tile holds
-// contiguous pieces of every operand, as long as the tile's buffers allow, so that few other tiles
-// fetch the same cache lines and pages. A pure function of the nest, whose rank is at least 1.
+// contiguous pieces of every operand. Pieces are as long as the tile's buffers allow, so that few
+// other tiles fetch the same cache lines and pages. Requires a nest of rank 1 or more.
 tile_extents choose_box(const loop_nest& nest);
 
 // A tile is a box: some elements of each loop. The select kernel sees a matrix. The loops [0,

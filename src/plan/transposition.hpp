@@ -20,8 +20,8 @@ transposition choose_transposition(const levels& loops, std::int64_t width);
 
 // The number of items, adjacent in the buffer, that a block of registers reads at once: a power of
 // two from 4 to max_block_items. Each item's cache line is read in several steps, and should stay
-// in L1 meanwhile. So fewer items are read at once if more of their lines map to one L1 set than
-// the set has ways.
+// in L1 until the last step. So fewer items are read at once if more of their lines map to one L1
+// set than the set has ways.
 std::int64_t items_at_once(std::span<const std::int32_t> offsets, const cache_facts& caches);
 
 std::int64_t product(const levels& loops, std::span<const int> numbers);

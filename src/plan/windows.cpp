@@ -17,7 +17,8 @@ constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;
 
-// Offset in the operand of each byte of a register of the buffer.
+// For each byte of one register of packed data: its offset in the operand. The register begins at
+// packed byte `first`.
 byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_bytes,
                       std::int64_t first) {
     byte_places places;

@@ -12,8 +12,8 @@ namespace maskwise {
 // the last run.
 byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t item_bytes);
 
-// Bytes from the first element of the loops to the end of the operand's last element. Windows may
-// read up to there. 0 if gaps between elements may contain unreadable pages.
+// Bytes from the first element of the loops to the end of the operand's last element, which windows
+// must not read past. 0 if gaps between elements may contain unreadable pages.
 std::int64_t windows_end(const loop_nest& nest, std::size_t operand);
 
 } // namespace maskwise

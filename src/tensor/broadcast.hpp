@@ -14,8 +14,8 @@ namespace maskwise {
 // broadcasts with 0 and with 1, and gives 0. nullopt if the shapes do not broadcast.
 std::optional<dims> broadcast_numpy(const dims& a, const dims& b);
 
-// Whether `shape` broadcasts to `target` without changing it: its rank is not larger, and each
-// aligned extent is 1 or equals the target's.
+// Whether `shape` broadcasts to `target` and `target` keeps its shape: `shape` has no more
+// dimensions than `target`, and each aligned extent is 1 or equals the extent of `target`.
 bool broadcasts_one_way(const dims& shape, const dims& target);
 
 // Throws shape_error, with both shapes in the text, if broadcasts_one_way is false.

@@ -55,8 +55,8 @@ std::int64_t element_count(const dims& extents);
 // No address space is larger. Sums over the four operands of a Select stay within int64.
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
-// Bytes from the first byte that the tensor covers to one past the last; 0 if the tensor is empty.
-// Throws shape_error above max_span_bytes and on a negative extent.
+// The number of bytes from the first to the last byte of the tensor's elements, gaps included; 0 if
+// the tensor is empty. Throws shape_error above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
 } // namespace maskwise

@@ -48,7 +48,7 @@ constexpr attention_kernels attention{.panel = wide_panel::queries,
                                       .score_gradients = panel_score_gradients,
                                       .store_rows = rows_from_f32};
 
-// Panels of four queries and of one, with bf16 products if the instruction set has them.
+// Panels of four queries and of one query, with bf16 products if the instruction set has them.
 #if HWY_TARGET == HWY_SCALAR
 constexpr attention_kernels attention_panel_of_4{}, attention_panel_of_1{};
 #elif HWY_TARGET == HWY_AVX3

@@ -1,6 +1,6 @@
-// bf16 products for ARM by the instruction BFMMLA. BFMMLA takes two pairs from each of two rows of
-// a and from each of two queries, and adds to the four sums of these rows and queries. BFMMLA
-// rounds as two BFDOT instructions in sequence do, so BFDOT can compute the rows past whole blocks.
+// bf16 products for ARM by the instruction BFMMLA. BFMMLA multiplies two rows of a by two queries,
+// with two bf16 pairs from each, and adds the products to four sums. BFMMLA rounds as two BFDOT
+// instructions in sequence do, so BFDOT can compute the rows past whole blocks.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL

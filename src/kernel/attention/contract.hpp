@@ -63,9 +63,9 @@ struct score_steps {
     std::size_t count = 0, before_tanh = 0;
     bool has_tanh = false;
 
-    // Turns a division by a power of two into an exact product. Tests bits instead of calling libm,
-    // because a dependency on libm would load libm before Intel's libm, which comes with oneDNN
-    // 3.2.
+    // Appends the factor; a division by a power of two becomes an exact product. Tests bits instead
+    // of calling libm: a dependency on libm would load libm before Intel's libm, which comes with
+    // oneDNN 3.2.
     void append(score_factor factor) {
         const auto bits = std::bit_cast<std::uint32_t>(factor.number);
         const std::uint32_t exponent = bits >> 23 & 0xFF;
@@ -121,7 +121,7 @@ struct attention_kernels {
     // Multiply keys by queries, and values by weights.
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
-    // Do the same with bf16 pairs, summed in f32; null if the instruction set has no such kernel.
+    // Multiply bf16 pairs, summed in f32; null if the instruction set has no kernel for pairs.
     // On AVX-512, these kernels need has_bf16_products(), and are faster only if
     // gains_by_bf16_products(). `a` comes from load_pairs, or the pairs of a row are contiguous.
     void (*multiply_key_pairs)(const panel_product& product);
@@ -130,10 +130,10 @@ struct attention_kernels {
     // the values so far.
     void (*softmax_update)(const panel_scores& tile, const panel_state& state, float* factor);
     // The three passes of softmax over all keys. apply_mask applies factors, bias and mask, and
-    // updates the maximum. exponentiate turns scores into exponentials and adds them to the sum.
-    // With key_by_key (only wide panels), it adds one key after the other. Else it adds the tile's
-    // sum, which is more exact. normalize multiplies by a factor per query and rounds to `type`, or
-    // to bf16 pairs if in_pairs.
+    // updates the maximum. exponentiate turns scores into exponentials, sums the tile's
+    // exponentials and adds the result to the state's sum. With key_by_key (only wide panels),
+    // exponentiate adds each exponential to the state's sum, which is less exact. normalize
+    // multiplies by a factor per query and rounds to `type`, or to bf16 pairs if in_pairs.
     void (*apply_mask)(const panel_scores& tile, float* maximum);
     void (*exponentiate)(const panel_scores& tile, const panel_state& state, bool key_by_key);
     void (*normalize)(const panel_scores& tile, const float* factor, elem_type type);
@@ -156,7 +156,7 @@ struct attention_kernels {
     // `scratch` has room for the queries as dense f32.
     void (*load_queries)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                          float factor, float* dst, float* scratch);
-    // Does the same in the layout [columns][panel]; lanes past the last query are 0.
+    // Loads queries times factor in the layout [columns][panel]; lanes past the last query are 0.
     void (*load_panel)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                        float factor, float* dst, float* scratch);
     // Writes -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions

@@ -96,7 +96,7 @@ HWY_INLINE void prefetch_rows(const std::byte* first, std::int64_t row_bytes, st
     for (std::int64_t r = 0; r < count; ++r) prefetch_row(first + r * row_bytes, bytes);
 }
 
-// Loads contiguous elements. The tail is read exactly.
+// Loads contiguous elements. Reads no byte past the last element.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void load_dense_row(const std::byte* src, std::int64_t elems, float* dst) {
     const f32_tag d;
@@ -185,7 +185,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int
     return pairs;
 }
 
-// Does the same, with the pairs of a column contiguous.
+// Interleaves the same rows, but the pairs of a column are contiguous. Does not prefetch.
 HWY_ATTR inline strided_matrix rows_as_transposed_pairs(const strided_matrix& src,
                                                         std::int64_t row_count,
                                                         std::int64_t columns, bool, float* dst) {

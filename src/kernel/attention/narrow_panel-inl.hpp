@@ -1,5 +1,5 @@
-// Panels of four queries or one, for one Highway target. A vector holds the numbers of these
-// queries for several keys. Keys and values are read in their own type.
+// Panels of four queries or one query, for one Highway target. A vector holds the panel's numbers
+// for several keys. Keys and values are read in their own type.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_NARROW_PANEL_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_NARROW_PANEL_INL
@@ -92,8 +92,9 @@ struct operand_steps {
     std::int64_t b_step, b_query, c_query;
 };
 
-// Multiplies rows of the product that are contiguous in a: `Vectors` whole vectors, or the last
-// rows, which are fewer than a vector's lanes. Each query has one row of c.
+// Multiplies a block of the product's rows: `Vectors` vectors of rows or, if not `Whole`, the last
+// rows, which fill no vector. The rows of one step are contiguous in a. Each query has one row of
+// c.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
                                     std::int64_t query, std::int64_t first) {

@@ -112,8 +112,8 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE vec_f32 product_of_row(const std::byte* a, std:
     return sum;
 }
 
-// Reads the rows in order by one load instruction, which is faster than one instruction per row. So
-// the sums are in memory, not in registers.
+// The loop over rows is not unrolled: one load instruction that reads all rows in order is faster
+// than one load instruction per row. So the sums are in memory, not in registers.
 template <class Product, elem_type Type>
 MASKWISE_PRODUCT_ATTR HWY_INLINE f32x4 products_of_rows(const panel_product& product,
                                                         std::int64_t row, std::int64_t count) {

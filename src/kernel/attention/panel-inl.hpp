@@ -29,7 +29,7 @@ struct wide_panel {
     HWY_ATTR HWY_INLINE static void store(vec_f32 values, float* dst) {
         hn::StoreU(values, f32_tag(), dst);
     }
-    // Reduces each query's numbers in the vector to one.
+    // Reduces each query's numbers in the vector to one number.
     template <class Combine>
     HWY_ATTR HWY_INLINE static vec_f32 reduce_keys(vec_f32 values, const Combine&) {
         return values;
@@ -205,7 +205,7 @@ HWY_ATTR HWY_INLINE vec_f32 shift_of(vec_f32 maximum) {
     return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, minus_infinity)), maximum);
 }
 
-// Turns scores into weights. Returns `sum` plus the weights, added in the order of the keys.
+// Turns scores into weights. Returns `sum` plus the weights; wide panels add in the order of keys.
 template <class Panel>
 HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, vec_f32 shift,
                                              vec_f32 sum) {
@@ -218,8 +218,8 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, v
     return sum_keys<Panel>(sum);
 }
 
-// Rounds two vectors to bf16 pairs, to nearest even. Rounding may turn some NaNs into
-// other values; weights have no such NaN.
+// Rounds two vectors to bf16 pairs, to nearest even. Rounding turns a NaN whose payload is nearly
+// all ones into a zero. If a weight is NaN, the row's f32 sum is NaN and makes the result NaN.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto rounded = [&](vec_f32 value) HWY_ATTR {
@@ -242,7 +242,7 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
 
 // exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
 // below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
-// do not. Results below 2^-126 may be 0, because bf16 products treat such weights as 0.
+// do not. Results below 2^-126 may be 0, because bf16 products treat subnormal weights as 0.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;
@@ -281,7 +281,7 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, ve
 }
 
 // Whether the factor of an unmasked tile is applied while weights are computed. Excludes factors
-// above 1, because the separate product could overflow and the fused one would not.
+// above 1, because a separate product could overflow where the fused multiply-subtract does not.
 HWY_ATTR HWY_INLINE bool has_late_factor(const panel_scores& tile) {
     const float factor = tile.steps.factors[0].number;
     return tile.in_pairs && !is_masked(tile) && is_single_multiply(tile.steps) && factor > 0 &&

@@ -33,7 +33,7 @@ struct f32_product {
 #if HWY_TARGET == HWY_AVX3 || MASKWISE_HAS_BF16_TABLE
 
 // An element is a pair of bf16. ARM uses assembly, because GCC's intrinsics require the caller to
-// name an architecture. If -mcpu names a newer CPU, that is not Highway's architecture.
+// name an architecture. With -mcpu of a newer CPU, the name would differ from Highway's.
 struct bf16_pair_product {
     static MASKWISE_PRODUCT_ATTR HWY_INLINE void add(vec_f32 a, vec_f32 b, vec_f32& sum) {
 #if HWY_TARGET == HWY_AVX3
@@ -49,8 +49,8 @@ struct bf16_pair_product {
 
 #endif
 
-// Rows of a in a block. 32 registers hold 12 rows: 24 sums, two vectors of b and one of a. 16
-// registers hold 6 rows.
+// Rows of a in a block. 32 registers hold 12 rows: 24 sums, two vectors of b and one vector of a.
+// 16 registers hold 6 rows.
 constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
 
 // Addresses of the rows of a block: one base per three rows, plus a stride.

@@ -18,8 +18,8 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-// This is assembly, because the compilers' intrinsics take tile numbers from macros only, and would
-// require their instruction set of all callers.
+// Uses assembly, because the compilers' intrinsics take tile numbers from macros only. Intrinsics
+// would also require that all callers are compiled for AMX.
 struct amx_tiles {
     static void configure() {
         struct alignas(64) configuration {
@@ -85,7 +85,7 @@ HWY_ATTR HWY_NOINLINE inline tile_source padded_tile(tile_source src, std::int64
 
 // A product in tiles of 16 rows, for one or two vectors of queries. Tiles 0 and 1 hold the sums of
 // even blocks of 16 rows, and tiles 2 and 3 the sums of odd blocks. So one block is stored while
-// the next one is multiplied.
+// the next block is multiplied.
 template <int Vectors, class Tiles>
 struct tile_product {
     const panel_product product;

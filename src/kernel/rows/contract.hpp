@@ -77,8 +77,8 @@ struct row_kernels {
     // Returns the maximum, which may ignore NaNs.
     float (*run)(const row_piece& piece, float* buffer);
     // buffer[i] = exp(buffer[i] - shift); returns the sum. Requires buffer[i] <= shift. The error
-    // is at most 2 ulp; subnormal results become 0. Overwrites padding as `run` does. Unless `next`
-    // is null, prefetches 4 * elems bytes there.
+    // is at most 2 ulp; subnormal results become 0. Overwrites padding as `run` does. Prefetches
+    // 4 * elems bytes from `next`, unless `next` is null.
     float (*exp_sum)(float* buffer, float shift, std::int64_t elems, const std::byte* next);
     // store writes the buffer, and fill writes one repeated value, to `elems` elements at any
     // alignment.

@@ -35,8 +35,9 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
-// Does the same for two scattered sources, and reads only selected elements. Element c of a row is
-// offsets[2 * c] bytes after the row's first element in src_1, and offsets[2 * c + 1] in src_0.
+// Computes the same tile from two scattered sources, and reads only the selected elements. Element
+// c of a row is offsets[2 * c] bytes after the row's start in src_1, and offsets[2 * c + 1] bytes
+// after the row's start in src_0.
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
 // Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
@@ -66,8 +67,8 @@ inline constexpr std::int64_t max_block_items = 32;
 //   transpose: an item is one element, and group_bytes is its width. In the buffer group g begins
 //              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
 //              groups are contiguous, up to pack_slack_bytes past the last group may be written.
-// The kernel moves `blocks` blocks of such groups. Block b is offset by block_offsets[b]. In the
-// buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
+// The kernel moves `blocks` blocks of `groups` groups each. Block b is offset by block_offsets[b].
+// In the buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
 // block_places[b].
 struct pack_layout {
     std::int64_t items = 1;

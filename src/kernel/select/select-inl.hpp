@@ -2,8 +2,8 @@
 //
 // Cost of the inner loop, AVX-512 on Zen 5, for 64 elements of 4 bytes: the block test takes one
 // load of 64 cond bytes and two mask tests. Then each of four vectors takes a widening load of 16
-// cond bytes, a test, two loads of 64 bytes, a blend and a store. That is about 10 cycles for 832
-// bytes, so memory beyond L1 is the bottleneck and hides the block test.
+// cond bytes, a test, two loads of 64 bytes, a blend and a store. All 832 bytes take about 10
+// cycles, so memory beyond L1 is the bottleneck and hides the block test.
 
 #if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SELECT_INL

@@ -106,7 +106,7 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     }
 }
 
-// One lane of D per cond byte; two for elements of 16 bytes.
+// Loads one lane of D per cond byte, or two equal lanes for elements of 16 bytes.
 template <std::size_t Width, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> load_cond(D d, const std::byte* cond) {
     const hn::Rebind<std::uint8_t, D> d8;

@@ -1,7 +1,7 @@
 // The step kernel for one Highway target: packs evenly spaced elements.
 //
-// Reversed elements, and elements two to four apart in either direction, take whole loads and a few
-// shuffles per vector. Other distances take a load and a store per element.
+// Reversed elements, and elements two to four apart in either direction, take vector loads and a
+// few shuffles per vector. Other distances take a load and a store per element.
 
 #if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_STEP_INL

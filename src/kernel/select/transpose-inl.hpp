@@ -133,9 +133,9 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
     }
 }
 
-// Transposes pixels to planes, if a pixel has fewer groups than a register holds. Each load begins
-// at a pixel and fills a register. The loop of blocks stops before a load would end past the last
-// pixel.
+// Transposes pixels (items whose elements are adjacent) to planes, if a pixel has fewer elements
+// than a register holds. Each load begins at a pixel and fills a register. The loop of blocks stops
+// before a load would end past the last pixel.
 template <std::size_t Width, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, prefetcher& ahead) {
