@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// The types and numbers of ONNX Runtime's C API that the provider uses, because no wheel has the
-// headers. functions.inc lists the functions. New versions of the API only append to it.
-// tests/onnxruntime compares both files with the real headers. These tests define
+// The types and numbers of ONNX Runtime's C API that the provider uses. ONNX Runtime's wheels
+// contain no headers. functions.inc lists the functions. New versions of the API only append
+// members. tests/onnxruntime compares both files with the real headers. These tests define
 // MASKWISE_REAL_ONNXRUNTIME, because the real headers declare the same types.
 #ifndef MASKWISE_REAL_ONNXRUNTIME
 struct OrtApi;
@@ -60,8 +60,8 @@ MASKWISE_ORT_NUMBERS(F)
 #undef F
 #endif
 
-// Structures that a provider fills, with the members of version 24 in their order. ONNX Runtime
-// reads only the members of version ort_version_supported, and skips most null functions.
+// Structures that a provider fills, with the members of API version 24 in the API's order. ONNX
+// Runtime reads only the members of version ort_version_supported, and skips most null functions.
 #ifdef MASKWISE_REAL_ONNXRUNTIME
 namespace maskwise::ort::declared {
 #endif

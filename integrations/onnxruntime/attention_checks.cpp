@@ -26,7 +26,7 @@ dims by_heads(std::string_view name, const operand& operand, std::int64_t heads)
     if (whole.rank() == 4) return whole;
     if (whole.rank() != 3 || heads < 1 || (whole[2] >= 0 && whole[2] % heads != 0))
         refuse_shape(std::string(name) + " is " + to_string(whole) + " with " +
-                     std::to_string(heads) + " heads");
+                     std::to_string(heads) + " heads, which do not divide its width");
     return {whole[0], heads, whole[1], whole[2] < 0 ? -1 : whole[2] / heads};
 }
 
@@ -59,7 +59,7 @@ void check_given(const attention_operator& op, const attention_inputs& inputs) {
         refuse("one of key and value is missing");
 }
 
-// Checks the past and sets shape.past. An empty past of MultiHeadAttention may have values of any
+// Checks the past and sets shape.past. In MultiHeadAttention, an empty past_value may have any
 // depth.
 void check_past(const attention_operator& op, const attention_inputs& inputs,
                 attention_shape& shape) {
@@ -123,14 +123,15 @@ attention_shape check_onnx(const runtime& api, const attention_operator& op,
                           onnx_heads(op.key_heads, key, settings.key_heads),
                           onnx_heads(op.key_heads, value, settings.key_heads)};
     for (const operand* const each : {&query, &key, &value}) require_elements(*each);
-    ort::expect_shape("K by heads", shape.key, {shape.batch(), -1, -1, shape.query[3]});
-    ort::expect_shape("V by heads", shape.value, {shape.key[0], shape.key[1], shape.key[2], -1});
+    ort::expect_shape("K split into heads", shape.key, {shape.batch(), -1, -1, shape.query[3]});
+    ort::expect_shape("V split into heads", shape.value,
+                      {shape.key[0], shape.key[1], shape.key[2], -1});
     check_heads(shape);
     check_past(op, inputs, shape);
     check_onnx_mask(api, inputs[role::mask], settings.pads_mask, shape);
     expect_shape(inputs[role::lengths], {shape.batch()});
     if (inputs[role::lengths].is_given && inputs[role::past_key].is_given)
-        refuse("both past_key and nonpad_kv_seqlen");
+        refuse("both past_key and nonpad_kv_seqlen are given");
     return shape;
 }
 
@@ -161,9 +162,9 @@ attention_shape check_multi_head(const attention_operator& op, const attention_i
                   &value = inputs[role::value];
     if (!key.is_given || !value.is_given) refuse("key or value is missing or packed");
     if (inputs[role::mask].is_given && inputs[role::bias].is_given)
-        refuse("both key_padding_mask and attention_bias");
+        refuse("both key_padding_mask and attention_bias are given");
     if (settings.is_causal && inputs[role::bias].is_given)
-        refuse("both unidirectional and attention_bias");
+        refuse("both unidirectional and attention_bias are given");
     const std::int64_t heads = settings.query_heads;
     expect_shape(query, {-1, -1, -1});
     attention_shape shape{by_heads(query.name, query, heads), by_heads(key.name, key, heads),
@@ -171,9 +172,9 @@ attention_shape check_multi_head(const attention_operator& op, const attention_i
     if (key.extents && value.extents && key.rank() != value.rank())
         refuse_shape("key is " + to_string(*key.extents) + ", but value is " +
                      to_string(*value.extents));
-    ort::expect_shape("key by heads", shape.key,
+    ort::expect_shape("key split into heads", shape.key,
                       {shape.batch(), shape.query[1], -1, shape.query[3]});
-    ort::expect_shape("value by heads", shape.value,
+    ort::expect_shape("value split into heads", shape.value,
                       {shape.batch(), shape.query[1], shape.key[2], -1});
     if (key.rank() == 4) expect_shape(value, *key.extents);
     const std::int64_t depths[] = {shape.query[3], shape.key[3], shape.value[3]};
@@ -220,11 +221,12 @@ attention_shape check_group_query(const attention_operator& op, const attention_
     attention_shape shape = group_query_shape(inputs, settings);
     const dims &query = shape.query, &key = shape.key;
     require_elements(inputs[role::query]);
-    ort::expect_shape("key by heads", key, {query[0], -1, key[2] == 0 ? 0 : query[2], query[3]});
-    ort::expect_shape("value by heads", shape.value, key);
+    ort::expect_shape("key split into heads", key,
+                      {query[0], -1, key[2] == 0 ? 0 : query[2], query[3]});
+    ort::expect_shape("value split into heads", shape.value, key);
     check_heads(shape);
     if (query[3] >= 0 && query[3] % unit != 0)
-        refuse_shape("query by heads is " + to_string(query) +
+        refuse_shape("query split into heads is " + to_string(query) +
                      ", its depth must be a multiple of " + std::to_string(unit));
     check_past(op, inputs, shape);
     const operand& total = inputs[role::total];

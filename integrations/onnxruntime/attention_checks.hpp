@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// Checks of an attention operator's operands and attributes. A claim runs the checks with the
-// shapes that the model states. Each call runs the checks with the actual shapes.
+// Checks of an attention operator's operands and attributes. Before Maskwise claims a node, the
+// checks run with the shapes that the model states. Each call runs them with the actual shapes.
 namespace maskwise::ort {
 
 // An extent of -1 is unknown.

@@ -10,7 +10,7 @@ namespace maskwise::ort {
 namespace {
 
 std::string with_number(std::string_view name, auto number) {
-    return std::string(name) + " of " + std::to_string(number);
+    return std::string(name) + " of " + std::to_string(number) + " is not supported";
 }
 
 // ONNX Runtime stores integer attributes in 32 bits, and refuses or truncates larger numbers.
@@ -57,8 +57,8 @@ std::string reason_against_old(const attention_operator& op, const runtime& api,
 std::string reason_against_depth(const attention_shape& shape, bool is_masked) {
     const std::int64_t depth = std::max(shape.query[3], shape.value[3]);
     if (fusion::gains::onnxruntime_attention_with(is_masked).holds(depth)) return "";
-    return (is_masked ? "" : "nothing masks, at ") +
-           (depth < 0 ? "an unknown depth" : with_number("a depth", depth));
+    return (depth < 0 ? "an unknown depth" : "a depth of " + std::to_string(depth)) +
+           (is_masked ? "" : " without a mask") + ", so ONNX Runtime may be faster";
 }
 
 // Runs the checks of a call on the types and shapes that the model states.

@@ -42,7 +42,7 @@ struct input_slot {
 struct attention_operator {
     attention_kind kind;
     const char *type, *domain;
-    int first, last; // versions
+    int first, last; // opset versions
     // Names of attributes. If `causal` is null, the operator is always causal.
     const char *query_heads, *key_heads, *causal;
     std::span<const input_slot> inputs; // by position

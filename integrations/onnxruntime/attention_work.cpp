@@ -132,9 +132,9 @@ std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int
     return std::clamp<std::int64_t>(row + entry_of(work.rules.offsets, sequence, 0) + 1, 0, length);
 }
 
-// Outputs zeros for rows whose every valid key has a bias of lowest() or less. A row with a
-// statistic above `low` has a larger bias at some key, so the function does not read this row's
-// bias.
+// Outputs zeros for rows whose every valid key has a bias of lowest() or less. `statistics` has
+// log(sum of exp(score)) per row. If this number is above `low`, some key of the row has a larger
+// bias, so the function does not read the bias of the row.
 void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;

@@ -145,9 +145,9 @@ void add_projection_bias(attention_work& work, const attention_call& call) {
     add_bias(work, work.desc.value, work.operands.value, bias + 2 * width);
 }
 
-// Turns a mask of lengths into a rule and returns true, if each sequence has an unmasked key and
-// `masked` is -10000 or less. The operator adds `masked` to the scores of masked keys. In f32, a
-// masked key then has no weight, unless scores differ by nearly 10000.
+// If each sequence has an unmasked key and `masked` is -10000 or less, sets work.rules.lengths from
+// a mask of lengths and returns true. The operator adds `masked` to the scores of masked keys. In
+// f32, a masked key then has no weight, unless scores differ by nearly 10000.
 bool mask_by_lengths(attention_work& work, const attention_call& call) {
     constexpr float max_masked = -10000.0F; // the attribute's default
     const operand& mask = call.inputs[role::mask];
@@ -157,7 +157,7 @@ bool mask_by_lengths(attention_work& work, const attention_call& call) {
         return false;
     for (std::int64_t b = 0; b < call.shape.batch(); ++b)
         work.rules.lengths.push_back(std::min<std::int64_t>(numbers[b], call.shape.all_keys()));
-    // No row is fully masked, and values past a length must not reach the result.
+    // With -infinity, values past a length do not reach the result. No row is fully masked.
     work.desc.fill = -std::numeric_limits<float>::infinity();
     return true;
 }
@@ -205,8 +205,8 @@ struct group_query_lengths {
     std::vector<std::int64_t> past_rows{}, lengths{}, positions{};
 };
 
-// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. If the
-// key input has 0 rows, another layer filled the cache, which must then hold all keys.
+// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. A key
+// input of 0 rows means that another layer filled the cache. The cache must then hold all keys.
 bool is_prompt(const attention_shape& shape, std::int64_t total) {
     const std::int64_t rows = shape.rows(), new_keys = shape.key[2];
     const bool is_first = total == rows;

@@ -70,8 +70,8 @@ bool transposes_batch(const node& transpose) {
            }) == order->end() - 2;
 }
 
-// The input that remains if other optimizers remove the operator; else null. The optimizers remove
-// a Cast, and fold a Mul or Div with a constant into the product.
+// The node's input, if an optimizer of ONNX Runtime can remove the node; else null. Optimizers
+// remove a Cast, and fold a Mul or Div with a constant into the MatMul.
 const value* remaining_input(const node& node) {
     if (node.is("Cast")) return &node.input(0);
     if (!node.is_one_of({"Mul", "Div"})) return nullptr;

@@ -1,5 +1,5 @@
-// The two exported functions and the factory. Each ONNX Runtime that registers the library gets a
-// separate factory.
+// The two exported functions and the factory. A process may load several copies of ONNX Runtime.
+// Each copy that registers the library gets a separate factory.
 #include "kernel_context.hpp"
 #include "provider.hpp"
 
@@ -107,8 +107,9 @@ private:
         return text == "1";
     }
 
-    // A fused node has no compiled context to save, so nothing is fused while a model is written
-    // with contexts. Maskwise fuses the written operators when that model is loaded.
+    // With ep.context_enable, ONNX Runtime saves a model with the compiled context of each fused
+    // node. Maskwise has no such contexts, so it fuses nothing. The saved model has the original
+    // operators, and Maskwise fuses them when the saved model is loaded.
     std::string reason_against_fusions(const OrtSessionOptions* options) const {
         if (!setting(options, "maskwise.fuse", true)) return "maskwise.fuse is 0";
         return entry(options, "ep.context_enable") == "1" ? "ep.context_enable is 1" : "";

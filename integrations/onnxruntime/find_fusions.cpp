@@ -47,11 +47,11 @@ bool rows_pay(const fusion::row_chain& chain, std::int64_t columns) {
 std::string reason_against(const fusion_match& match, std::int64_t columns, rounding& exactness) {
     const fusion::block& block = match.fused.block;
     const value& result = value_of(block.result());
-    if (match.nodes.size() < 2) return "nothing around it that could be fused";
+    if (match.nodes.size() < 2) return "no neighbor that Maskwise can fuse";
     // ONNX Runtime would create a fused node without an output.
     if (!result.is_output && result.readers.empty()) return "its result is unused";
     if (!block.attention && !rows_pay(block.rows, columns))
-        return "rows of " + std::to_string(columns);
+        return "rows of " + std::to_string(columns) + " columns, so ONNX Runtime may be faster";
     if (!exactness.is_exact_for(match.nodes) ||
         (block.attention ? is_inverted(result) : needs_small_weights(result)))
         return rounds_differently;

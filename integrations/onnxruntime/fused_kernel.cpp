@@ -67,7 +67,8 @@ private:
     const runtime& api_;
     const fused_block fused_;
     const std::shared_ptr<session_facts> session_;
-    std::vector<std::size_t> input_indexes_; // index among the node's inputs, per input of `fused_`
+    // For each input of `fused_`: its index among the node's inputs.
+    std::vector<std::size_t> input_indexes_;
     fusion::recent_blocks compiled_;
 };
 

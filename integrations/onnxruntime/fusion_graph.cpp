@@ -15,7 +15,7 @@ using graph::op_kind;
 struct known_operator {
     std::string_view type;
     op_kind kind;
-    std::size_t inputs; // with one output
+    std::size_t inputs; // number of inputs; the operator has one output
 };
 constexpr known_operator known_operators[] = {
 #define MASKWISE_ROW_BINARY(name, reversed_operands, onednn, onnx) {onnx, op_kind::name, 2},
@@ -48,8 +48,8 @@ graph::logical_tensor tensor_of(const value& value) {
     return tensor;
 }
 
-// nullopt unless alpha * 0 is +0. ONNX Runtime returns zeros unchanged, but Maskwise's rows
-// multiply zeros by alpha, like oneDNN.
+// nullopt unless alpha is positive and finite. ONNX Runtime returns zeros unchanged. Maskwise, like
+// oneDNN, multiplies a zero by alpha, which keeps the zero only for such an alpha.
 std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
     const auto attribute = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
     const float alpha = attribute ? attribute->front() : 0.01F;
@@ -83,8 +83,8 @@ graph::op op_of(const node& node, op_kind kind) {
     return op;
 }
 
-// The nodes of Where(IsNaN(y), 0, y) after a Softmax, which exporters write. Empty unless these
-// nodes are the only readers of y.
+// The nodes IsNaN and Where of Where(IsNaN(y), 0, y), where y is the result of the Softmax.
+// PyTorch's exporter writes these nodes. Empty unless they are the only readers of y.
 std::vector<const node*> nan_to_zero_nodes(const node& soft_max) {
     const auto& readers = soft_max.result().readers;
     if (soft_max.result().is_output || readers.size() != 2) return {};

@@ -14,9 +14,9 @@ const value no_value = [] {
     return none;
 }();
 
-// Operators of com.microsoft that claims recognize by name. A model may define a function of this
-// domain under any name, even under one of these names. So no claim relies on the computation of
-// such a node. In ONNX's domain, a name always means ONNX's operator.
+// Operators of com.microsoft that claims recognize by name. A model may define its own function
+// with this domain and one of these names. So no claim relies on the result of a node with such a
+// name. In ONNX's domain, a name always means ONNX's operator.
 constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
                                                     "QuantizeLinear"};
 
@@ -227,8 +227,8 @@ model_graph::model_graph(const runtime& api, const OrtGraph* handle) : api_(api)
         if (!value.is_constant) value.extents = std::nullopt;
 }
 
-// Collects producers and readers of values from the nodes. ONNX Runtime's own functions for this
-// (1.24 to 1.32) end the process for values of an outer graph and inside inner graphs.
+// Collects producers and readers of values from the nodes. ONNX Runtime's functions for producers
+// and readers (1.24 to 1.32) crash for values of an outer graph and inside inner graphs.
 void model_graph::read_values(node& node) {
     for (const auto* info : inputs_of(api_, node.handle)) {
         value& read = find_value(info);

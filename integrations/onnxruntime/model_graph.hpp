@@ -28,7 +28,7 @@ struct value {
     const OrtValueInfo* handle = nullptr;
     std::string_view name;
     data_type type{};
-    // -1: unknown extent; nullopt: unknown rank, or above max_rank.
+    // An extent of -1 is unknown. nullopt: the rank is unknown or above max_rank.
     std::optional<dims> extents;
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
@@ -38,7 +38,7 @@ struct value {
     std::vector<reader> readers;
 
     bool is_given() const { return handle != nullptr; }
-    // The only reader; a node without a type if there is none or several.
+    // The reader, if the value has exactly one reader; else a node without a type.
     const node& only_reader() const;
     bool is_one_element() const;
     // Whether the value is a constant +0 with one element and rank 0 or 1, which broadcasts to the
@@ -57,7 +57,8 @@ class model_graph;
 struct node {
     const runtime* api = nullptr;
     const OrtNode* handle = nullptr;
-    // The operator's name in ONNX, or in com.microsoft if claims look for it; else empty.
+    // The operator's name. For com.microsoft, set only for operators that claims recognize by name.
+    // Empty for all other operators.
     std::string_view type;
     std::string_view name;
     std::string_view provider; // empty if no provider claimed the node

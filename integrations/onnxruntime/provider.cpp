@@ -48,11 +48,12 @@ provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_setti
     };
 }
 
-// ONNX Runtime calls this function for each graph, including graphs inside If, Loop and Scan, and
-// again after it has changed a graph. In later calls, `provider` of a claimed node is set.
+// ONNX Runtime calls this function for each graph, also for graphs inside If, Loop and Scan. After
+// it changes a graph, it calls this function again. Then `provider` of a claimed node is set.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
-    // If the graph triggers the fusion's bug, repeats only the claims of earlier calls.
+    // If the graph triggers the bug of MatmulTransposeFusion (see claims.hpp), this call only
+    // repeats the claims of earlier calls.
     const bool is_broken = !settings_.has_stable_optimizers && breaks_transpose_fusion(graph);
     rounding exactness;
     std::set<const node*> seen;
@@ -123,7 +124,7 @@ void provider::report(std::string_view name, const std::string& subject,
 OrtNodeComputeInfo* provider::compile_fused(const OrtNode* node) const {
     const auto names = names_of(api_, node);
     const auto entry = fusions_.find(names.outputs.at(0));
-    if (entry == fusions_.end()) throw error("a fused node that Maskwise did not claim");
+    if (entry == fusions_.end()) throw error("Maskwise did not claim this fused node");
     return make_fused_kernel(api_, names.inputs, entry->second, session_);
 }
 

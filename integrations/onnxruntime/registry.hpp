@@ -17,7 +17,7 @@ owned<OrtKernelRegistry> make_kernel_registry(const runtime& api);
 struct kernel_signature {
     const char* type;
     const char* domain;
-    int first, last; // versions
+    int first, last; // opset versions
 };
 
 // `name` is a type constraint of the operator's definition.

@@ -28,15 +28,17 @@ void check_caches(const rotary_call& call, const dims& cosines, const dims& sine
     require_leading("sin_cache", sines, {call.longest, cosines[1]});
     if (sines[1] != cosines[1]) expect_shape("sin_cache", sines, cosines);
     if (depth % (2 * unit) != 0 || cosines[1] % unit != 0 || cosines[1] > depth / 2)
-        refuse_shape(
-            "cos_cache is " + to_string(cosines) + " with heads of " + std::to_string(depth) +
-            ", expected a width that is a multiple of " + std::to_string(unit) +
-            " and at most half a head, and heads of a multiple of " + std::to_string(2 * unit));
+        refuse_shape("cos_cache is " + to_string(cosines) + " with a depth of " +
+                     std::to_string(depth) + ", expected a width that is a multiple of " +
+                     std::to_string(unit) +
+                     " and at most half the depth, and a depth that is a multiple of " +
+                     std::to_string(2 * unit));
 }
 
 [[noreturn]] void refuse_position(std::int64_t position, std::int64_t rows, std::int64_t limit) {
-    refuse(std::to_string(rows) + " rows from position " + std::to_string(position) + " on, of " +
-           std::to_string(limit) + " in cos_cache and sin_cache");
+    refuse(std::to_string(rows) + " rows from position " + std::to_string(position) +
+           " on are not within the " + std::to_string(limit) +
+           " positions of cos_cache and sin_cache");
 }
 
 // In a prompt, only the first position ID is read: the position of row 0 of every sequence.

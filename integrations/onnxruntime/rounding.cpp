@@ -17,14 +17,14 @@ bool copies(const node& node) {
     return node.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
 }
 
-// Whether the reader may get weights that are rounded to f16. A small weight counts little in a
-// product. If, Loop and Scan read f16 without Maskwise, too.
+// Whether a reader of a Softmax's results (weights) tolerates weights rounded to f16. In a product,
+// a small weight counts little. If, Loop and Scan read f16 even without Maskwise.
 bool may_read_weights(const reader& read) {
     const bool is_added = read.node->is("Gemm") && read.input == 2;
     return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
 }
 
-// Operators for which 0 differs much from a small number.
+// Whether the reader's results for 0 and for a small number differ much.
 bool inverts(const reader& read) {
     const bool is_divisor = read.node->is("Div") && read.input == 1;
     return is_divisor || read.node->is_one_of({"Log", "Reciprocal"});

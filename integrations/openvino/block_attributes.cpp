@@ -50,7 +50,7 @@ row_step step_of(const std::string& name, std::size_t cond, std::size_t side) {
     if (name == causal) return causal_select(side);
     const auto names = row_operator_names();
     const auto position = std::ranges::find(names, name);
-    OPENVINO_ASSERT(position != names.end(), "Maskwise: no step '", name, "'");
+    OPENVINO_ASSERT(position != names.end(), "Maskwise: unknown step '", name, "'");
     const auto op = static_cast<row_operator>(position - names.begin());
     if (op == row_operator::select_kept || op == row_operator::select_masked)
         return row_select{op, cond, side};
@@ -60,7 +60,7 @@ row_step step_of(const std::string& name, std::size_t cond, std::size_t side) {
 
 void require_operand(std::int64_t operand, std::size_t count) {
     OPENVINO_ASSERT(operand >= 0 && static_cast<std::size_t>(operand) < count,
-                    "Maskwise: a step reads operand ", operand, " of ", count);
+                    "Maskwise: a step reads operand ", operand, ", expected less than ", count);
 }
 
 void require_pairs(const char* name, std::size_t count, const numbers& values) {

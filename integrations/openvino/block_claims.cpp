@@ -20,13 +20,14 @@ namespace {
 
 namespace op = ov::op;
 
-constexpr const char* fused_with_cache = "OpenVINO fuses it with its cache";
+constexpr const char* fused_with_cache = "OpenVINO fuses the attention with the cache";
 
 bool is_empty(const ov::PartialShape& shape) {
     return shape.rank().is_static() && std::ranges::find(shape, ov::Dimension(0)) != shape.end();
 }
 
-// Why Maskwise's rows are not faster than OpenVINO's around this Softmax; empty if they are faster.
+// Why Maskwise is not faster than OpenVINO at this Softmax with its neighbors; empty if it is
+// faster.
 std::string reason_rows_not_faster(const block_match& match, const ov::Node& softmax) {
     const ov::OutputVector inputs = match.inputs();
     if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
@@ -69,7 +70,7 @@ std::int64_t scores_of(const fusion::attention_chain& attention, const ov::Outpu
 }
 
 bool reads_state(const ov::OutputVector& inputs) {
-    constexpr int max_depth = 10; // Concat, Gather, repeated heads and permutations may be between
+    constexpr int max_depth = 10; // enough for Concat, Gather, repeated heads and permutations
     return reads_state(*inputs[1].get_node(), max_depth) ||
            reads_state(*inputs[2].get_node(), max_depth);
 }

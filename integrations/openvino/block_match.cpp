@@ -15,8 +15,8 @@ namespace {
 namespace op = ov::op;
 using graph::op_kind;
 
-// Adds the masked score as the last operand of the rows. The operands of the factors follow, so the
-// factors' indices grow by one.
+// Adds a causal mask. The score of masked keys becomes the last operand of the row steps. The
+// operands of the factors follow, so their indices grow by one.
 void add_causal_step(block_match& match) {
     fusion::row_chain& rows = match.block.rows;
     const std::size_t fill = rows.operands.size();

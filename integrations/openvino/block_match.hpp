@@ -9,7 +9,8 @@
 
 namespace maskwise::openvino {
 
-// A block in a model. One operation replaces the block's last node.
+// A model's nodes that one operation computes (see fusion::block). The operation replaces the last
+// node.
 struct block_match {
     fusion::block block;
     std::vector<value_source> sources; // per input of `block`
@@ -23,8 +24,8 @@ struct block_match {
 };
 
 // Matches a block that ends in `end`; nullopt if there is none. Attention ends in a MatMul or a
-// ScaledDotProductAttention, and includes Transposes of the result. Rows end in a Softmax and
-// contain a Select. Nodes in `claimed` never match.
+// ScaledDotProductAttention, and includes Transposes of the result. A block without attention ends
+// in a Softmax and contains a Select. Nodes in `claimed` never match.
 std::optional<block_match> find_block(ov::Node& end, const node_set& claimed);
 
 } // namespace maskwise::openvino

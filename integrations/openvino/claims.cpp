@@ -34,7 +34,7 @@ bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// True for a reshape or a broadcast. The plugin may fuse the node's producer with its consumer.
+// True for a reshape or a broadcast. The plugin may fuse the nodes before and after such a node.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);
@@ -117,8 +117,8 @@ std::string reason_unsupported(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
     if (type_of(type) == data_type::undef) return "Maskwise does not support its type";
-    // The plugin compiles some operators on empty tensors only if it fuses them with its own
-    // Select.
+    // The plugin cannot compile some operators on empty tensors, unless the plugin fuses the
+    // operator with the plugin's Select.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     const bool is_empty =
         dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();

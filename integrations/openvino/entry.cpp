@@ -1,6 +1,6 @@
 // core.add_extension loads libmaskwise_openvino_extension.so, which opens libmaskwise_openvino.so
-// from the same folder. libmaskwise_openvino.so links with no OpenVINO, because every release has
-// another soname. Instead, libmaskwise_openvino.so uses the global symbols of the process. Python
+// from the same folder. libmaskwise_openvino.so links with no OpenVINO, because the soname differs
+// in every release. Instead, libmaskwise_openvino.so uses the global symbols of the process. Python
 // and other hosts that load OpenVINO at run time have no such symbols, so this file first makes the
 // symbols of the caller's OpenVINO global.
 #include <dlfcn.h>

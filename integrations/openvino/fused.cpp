@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto numpy = ov::op::AutoBroadcastType::NUMPY;
 
-// The block without the model's tensor ids. The numbers of attention become operands.
+// The block without the model's tensor ids. The scalars that scale query or key become operands.
 fusion::block without_tensors(fusion::block block, std::size_t operands) {
     block.rows.operands.assign(operands, {});
     if (block.attention) block.attention->numbers.clear();

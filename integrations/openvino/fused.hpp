@@ -9,11 +9,12 @@
 
 namespace maskwise::openvino {
 
-// One operation that replaces several nodes. It computes rows or attention. Rows end in a SoftMax
-// along the last dimension; input 0 is the scores. Attention has query, key and value as inputs 0,
-// 1 and 2. The other inputs are the operands of the steps, and the numbers that scale query and
-// key. Inputs broadcast by the rules of maskwise/attention.hpp. Conditions are boolean, or u8 after
-// the CPU plugin's conversion. Other inputs are f32, bf16 or f16; the operation computes in f32.
+// One operation that replaces several nodes. It computes attention, or rows: element-wise steps and
+// a SoftMax along the last dimension. Rows have the scores as input 0. Attention has query, key and
+// value as inputs 0, 1 and 2. The other inputs are the operands of the steps, and the scalars that
+// scale query or key. Inputs broadcast by the rules of maskwise/attention.hpp. Conditions are
+// boolean, or u8 after the CPU plugin's conversion. Other inputs are f32, bf16 or f16; the
+// operation computes in f32.
 class fused : public operation {
 public:
     OPENVINO_OP("Fused", "maskwise")

@@ -24,8 +24,8 @@ namespace {
 using graph::op_kind;
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-// Bounds the number of nodes from the end back to query and key: the chain, the MatMul with value,
-// NaN to zero, scaling and Transposes.
+// Bounds the number of nodes from the end back to query and key: the MatMul with value, NaN to
+// zero, element-wise nodes, scaling and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
 // The row operators that OpenVINO defines in the same way. OpenVINO's name is the operator's name
@@ -64,8 +64,8 @@ bool is_zero(const ov::Node& node) {
     return value == 0 && !std::signbit(value);
 }
 
-// Whether the node is Select(IsNaN(y), 0, y) of a Softmax's result y, which exporters write, and y
-// has no other readers.
+// Whether the node is Select(IsNaN(y), 0, y), where y is the result of a Softmax without other
+// readers. PyTorch's exporter writes these nodes.
 bool is_nan_to_zero(const ov::Node& node) {
     return ov::is_type<ov::op::v1::Select>(&node) && is_softmax(producer_of(node, 2)) &&
            ov::is_type<ov::op::v10::IsNaN>(&producer_of(node, 0)) &&
@@ -84,8 +84,8 @@ std::optional<std::vector<std::int64_t>> order_of(const ov::Node& transpose) {
     return order == nullptr ? std::nullopt : std::optional(order->cast_vector<std::int64_t>());
 }
 
-// The kind of a node before the end. A MatMul that reads weights is `other`, because it does not
-// compute scores.
+// The kind of a node before the end. A MatMul that reads the result of a Softmax is `other`,
+// because it does not compute scores.
 op_kind kind_of(const ov::Node& node) {
     if (!computes_in_f32(type_of(node.get_output_element_type(0)))) return op_kind::other;
     if (ov::is_type<ov::op::v1::Select>(&node)) return op_kind::select;
@@ -171,7 +171,7 @@ graph::logical_tensor model_ops::describe(const ov::Output<ov::Node>& value) {
     return tensor;
 }
 
-// `depth` counts the nodes from this one to the end.
+// `depth` counts the nodes from this node to the end.
 graph::logical_tensor model_ops::read(ov::Node& node, std::size_t input, std::size_t depth) {
     graph::logical_tensor value = describe(node.input_value(input));
     sources_.emplace(value.id, value_source{&node, input});

@@ -27,8 +27,8 @@ using node_set = std::set<const ov::Node*>;
 bool is_softmax(const ov::Node& node);
 bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 
-// Presents a node, the nodes that lead to it through values with one reader, and the Transposes of
-// its result as operators of src/graph. An id is the address of the value's tensor or of the node.
+// Presents nodes as operators of src/graph: `end`, the Transposes of its result, and the nodes that
+// only `end` needs. An id is the address of the value's tensor or of the node.
 // Operators that are only a part of `end`, and their values, have addresses of bytes inside `end`.
 class model_ops {
 public:

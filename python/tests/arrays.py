@@ -27,7 +27,7 @@ DATES = [np.dtype("M8[s]"), np.dtype("m8[ms]")]
 def random_array(
     random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    """An array of random bits, which may be NaN. Booleans are 0 and 1, as in NumPy."""
+    """An array of random bits, so elements may be NaN. Booleans are 0 and 1, as in NumPy."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == np.bool_:
         return (random.random(count) < 0.5).reshape(shape)
@@ -35,7 +35,7 @@ def random_array(
 
 
 def lay_out(random: np.random.Generator, values: Array, layout: str) -> Array:
-    """A copy in another layout. 'repeated' repeats the elements at index 0 of one dimension."""
+    """A copy in this layout. 'repeated' replaces the values along one dimension by the first."""
     if layout == "dense" or values.ndim == 0:
         return values.copy()
     if layout == "misaligned":
@@ -69,7 +69,7 @@ def operands(draw: st.DrawFn, dtypes: st.SearchStrategy[Any]) -> tuple[Array, Ar
     shapes = draw(
         hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=5, min_side=0, max_side=9)
     ).input_shapes
-    # The last dimension may be longer than a vector, or than the pieces in which NumPy casts.
+    # The last dimension may be longer than a vector register, or than NumPy's buffer for casts.
     if draw(st.booleans()):
         long = draw(st.sampled_from([31, 64, 100, 1000, 20_000]))
         shapes = tuple((*shape, draw(st.sampled_from([1, long]))) for shape in shapes)

@@ -151,7 +151,8 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """A key_padding_mask: lengths, lengths and zeros, or a mask. Positive elements keep keys."""
+    """A key_padding_mask: lengths, with or without zeros after them, or a mask whose positive
+    elements keep keys."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -266,7 +267,8 @@ DRAWS = {
 
 
 def with_zeros_past_lengths(case: Case, result: Array) -> Array:
-    """The result, with zeros past a shorter prompt's end, where ONNX Runtime writes nothing."""
+    """The result, with zeros after the end of each shorter prompt. ONNX Runtime writes nothing
+    there."""
     if (
         "seqlens_k" not in case.feeds
         or result.shape[1] != case.feeds["total_sequence_length"].item()
@@ -305,7 +307,7 @@ def spoil_shape(random: np.random.Generator, array: Array) -> Array:
 
 
 def spoil(random: np.random.Generator, case: Case) -> Case:
-    """Changes an attribute, an integer or a shape, or removes an input, as no exporter would."""
+    """Makes the model invalid: changes an attribute, an integer or a shape, or removes an input."""
     case.is_open = True  # else ONNX Runtime refuses to load the model
     whole = [name for name, array in case.feeds.items() if array.dtype.kind == "i"]
     way = random.random()
@@ -347,7 +349,7 @@ def reshape_numbers(random: np.random.Generator, case: Case) -> None:
 
 
 def lengthen(random: np.random.Generator, case: Case) -> None:
-    """Adds elements along a dimension of one input, or of a pair of inputs."""
+    """Adds elements along a dimension of one input, or of a key input and its value input."""
     name = str(random.choice(list(case.feeds)))
     twin = name.replace("key", "value") if "key" in name else name.replace("K", "V")
     more = int(random.choice([1, 8, 16]))

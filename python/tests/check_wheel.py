@@ -162,7 +162,7 @@ def check_wheels(wheels: Path, folder: Path) -> None:
             run(path, "-m", "venv", environment)
             python = environment / "bin/python"
             run(python, *PIP, "install", "--quiet", wheel)
-            for host in HOSTS:  # a host may have no wheel for this Python
+            for host in HOSTS:  # a package may have no wheel for this Python
                 subprocess.run(
                     [python, *PIP, "install", "--quiet", host], capture_output=True, check=False
                 )

@@ -120,7 +120,7 @@ def cases_of(model: Any) -> list[Case]:
 
 
 def unmasked(values: Any, mask: Any) -> Any:
-    """The rows that the mask keeps. The values may have one more row, at either end."""
+    """The rows that the mask keeps. `values` may have one row more, before or after the others."""
     if mask is None or values.ndim < 2 or len(values) != len(mask):
         return values
     more = values.shape[1] - mask.shape[1]
@@ -142,7 +142,7 @@ def apart(actual: list[Any], expected: list[Any], mask: Any) -> str:
         scale = max(1.0, float(other.abs().max())) if other.numel() else 1.0
         difference = float((value - other).abs().max()) if other.numel() else 0.0
         if difference > TOLERANCE * scale:
-            return f"{difference:.3g} of {scale:.3g}"
+            return f"{difference:.3g} at values up to {scale:.3g}"
     return ""
 
 
@@ -250,9 +250,9 @@ def examine_name(
     if not refusals:
         return
     if stock_refusal and all(stock_refusal in one for one in refusals):
-        verdict.refused.append(f"{name}: as stock")
+        verdict.refused.append(f"{name}: transformers refuses {STOCK[name]}, too")
     elif not stock_refusal and all(OWN_REFUSAL in one for one in refusals):
-        verdict.refused.append(f"{name}: own attention")
+        verdict.refused.append(f"{name}: the type {OWN_REFUSAL}")
     else:
         texts = f"{refusals[0][:150]} (stock: {stock_refusal[:80]!r})"
         verdict.faults.append(f"{name} is refused: {texts}")

@@ -266,7 +266,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
-    """A model of `count` attentions. Each reads the result of the previous one."""
+    """A model of `count` attentions. Each attention reads the result of the previous attention."""
     nodes: list[Node] = []
     for number in range(count):
         for node in masked_fill():

@@ -277,7 +277,7 @@ class Generator(Builder):
                 self.attempt(self.pick(kinds), self.pick(floats))
 
     def attempt(self, build: Callable[..., Any], *arguments: Value) -> None:
-        """Builds a motif. If NumPy cannot run a node, the motif ends before this node."""
+        """Calls `build`, which adds nodes. Stops before the first node that NumPy cannot run."""
         with suppress(NOT_RUN):
             build(*arguments)
 

@@ -181,7 +181,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # A host may refuse the attribute, but a declared shape must not be the cause.
+            # A runtime may refuse the attribute, but a declared shape must not be the cause.
             self.undeclared.update(node.input)
             self.declared.update(node.output)
             self.unknown.update(node.output)

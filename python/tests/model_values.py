@@ -20,8 +20,9 @@ BOOL, I64 = TensorProto.BOOL, TensorProto.INT64
 Pair = tuple[Array, Array]
 Values = dict[str, Pair]
 UNITS = {F32: 2.0**-24, F16: 2.0**-11}
-LEAST_WEIGHT = 2.0**-120  # hosts may compute a smaller weight as 0
-# If a Softmax sums this many weights, another order may change the sum by one rounding error.
+LEAST_WEIGHT = 2.0**-120  # a runtime may compute a smaller weight as 0
+# If a Softmax sums this many weights, the order of summation may change the sum by one rounding
+# error.
 SUMMED_EXACTLY = 4096
 LEAST = {F32: 2.0**-149, F16: 2.0**-24}
 LARGEST = {F32: (2 - 2.0**-23) * 2.0**127, F16: 65504.0}
@@ -103,10 +104,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(int(axis) for axis in axes)),
     "Where": np.where,
 }
-# Operators whose f32 results differ between hosts.
+# Operators whose f32 results differ between ONNX Runtime, OpenVINO and Maskwise.
 ROUNDING = ("Div", "LeakyRelu", "MatMul", "Mul", "Softmax", "Tanh")
-# In f32, all hosts compute the same sum of the same two values. If an input differs between hosts,
-# the sum's rounding may be much larger than this difference. In f16, a host may round before or
+# In f32, every runtime computes the same sum of the same two values. If an input differs, the sum's
+# rounding may be much larger than the input's difference. In f16, a runtime may round before or
 # after a sum.
 SUMS = ("Add", "Sub")
 
@@ -148,8 +149,7 @@ class Evaluator:
         scale = abs(x)
         if kind == "MatMul":
             scale = np.matmul(*(abs(one[0]) for one in inputs))
-            # A host may compute a tiny weight as 0. Infinity times this weight is then NaN instead
-            # of infinite.
+            # A runtime may compute a tiny weight as 0. Infinity times this weight is then NaN.
             x = np.where(np.isfinite(x), x, np.where(np.isnan(exact), 0, np.nan))
         signs = self.random.choice([-1.0, 1.0], x.shape)
         least = LEAST[element]

@@ -113,7 +113,7 @@ def config_of(kind: str, variant: Variant) -> Any:
 
 
 def class_of(config: Any) -> Any:
-    """The configuration's model class, from transformers' Auto classes or from its module."""
+    """The configuration's model class, from transformers' Auto classes or the model's module."""
     mappings = [MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, MODEL_MAPPING]
     for mapping in mappings:
         if type(config) in mapping:

@@ -46,7 +46,7 @@ def refused(error: type[Exception], words: str, call: Callable[[], Any]) -> None
 
 
 @pytest.mark.parametrize("value", [5, None, [1, 2], {}, object(), X, int, 0.5], ids=repr)
-def test_a_model_argument_of_a_wrong_type(value: Any) -> None:
+def test_a_model_of_a_wrong_type_is_refused(value: Any) -> None:
     for call in (
         maskwise.onnxruntime.session,
         maskwise.openvino.accelerate,
@@ -58,13 +58,13 @@ def test_a_model_argument_of_a_wrong_type(value: Any) -> None:
         refused(TypeError, options, lambda: maskwise.onnxruntime.session(MODEL, value))
 
 
-def test_models_of_other_libraries() -> None:
+def test_models_of_other_libraries_are_refused() -> None:
     refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate("m.onnx"))
     compiled = ov.Core().compile_model(openvino_model(), "CPU")
     refused(TypeError, "expected an openvino.Model", lambda: maskwise.openvino.accelerate(compiled))
 
 
-def test_files_that_are_no_models(tmp_path: Path) -> None:
+def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
     session = maskwise.onnxruntime.session
     refused(FileNotFoundError, "model is nowhere.onnx, ", lambda: session("nowhere.onnx"))
     refused(IsADirectoryError, f"the directory {tmp_path}", lambda: session(tmp_path))
@@ -78,14 +78,14 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["providers", "provider_options", "enable_fallback"])
 @pytest.mark.parametrize("value", [5, "CPUExecutionProvider", ["CPU"], X], ids=repr)
-def test_keywords_of_a_session(name: str, value: Any) -> None:
+def test_providers_of_a_session_are_refused(name: str, value: Any) -> None:
     call = maskwise.onnxruntime.session
     refused(ValueError, f"{name} is ", lambda: call(MODEL, **{name: value}))
 
 
 @pytest.mark.parametrize("name", ["force", "zero_masked_rows"])
 @pytest.mark.parametrize("value", [None, "yes", [True], X, 2, 0.5], ids=repr)
-def test_flags_of_accelerate(name: str, value: Any) -> None:
+def test_flags_of_accelerate_must_be_booleans(name: str, value: Any) -> None:
     call = maskwise.openvino.accelerate
     refused(TypeError, f"{name} is ", lambda: call(openvino_model(), **{name: value}))
 
@@ -98,12 +98,12 @@ def test_flags_of_accelerate(name: str, value: Any) -> None:
     ],
     ids=repr,
 )
-def test_precision_of_accelerate(error: type[Exception], precision: Any) -> None:
+def test_other_precisions_of_accelerate_are_refused(error: type[Exception], precision: Any) -> None:
     call = maskwise.openvino.accelerate
     refused(error, "precision is ", lambda: call(openvino_model(), precision=precision))
 
 
-def test_numbers_of_arguments() -> None:
+def test_wrong_arguments_of_explain_are_refused() -> None:
     call: Any = maskwise.explain
     for operands in ([], [MASK], [MASK, X, X, None]):
         expected = rf"\Aexplain\(\) takes the 3 positional .* of where\(\), got {len(operands)}; "
@@ -130,14 +130,14 @@ def test_explain_accepts_operands_of_where() -> None:
 
 @pytest.mark.parametrize("name", ["auto_broadcast", "dialect"])
 @pytest.mark.parametrize("value", [5, None, ["numpy"], b"numpy"], ids=repr)
-def test_names_of_select(name: str, value: Any) -> None:
+def test_names_for_select_must_be_strings(name: str, value: Any) -> None:
     for condition in (MASK, [True]):
         call = lambda condition=condition: maskwise.select(condition, X, X, **{name: value})  # noqa: E731
         refused(TypeError, f"{name} is {value!r}, expected a string", call)
 
 
 @pytest.mark.parametrize("value", [None, {}, object(), int], ids=repr)
-def test_operands_of_select(value: Any) -> None:
+def test_objects_are_no_operands_of_select(value: Any) -> None:
     for position, name in enumerate(("cond", "src_0", "src_1")):
         operands: list[Any] = [MASK, X, X]
         operands[position] = value
@@ -155,7 +155,7 @@ def test_operands_of_select(value: Any) -> None:
     + [("scale", value, "expected a float") for value in ("0.5", b"x", [1.0], X, {}, 10**400)],
     ids=repr,
 )
-def test_settings_of_attention(name: str, value: Any, expected: str) -> None:
+def test_settings_of_attention_have_one_type(name: str, value: Any, expected: str) -> None:
     for query in (Q, Q.tolist()):
         call = lambda query=query: maskwise.attention(query, Q, Q, **{name: value})  # noqa: E731
         refused(TypeError, expected, call)
@@ -167,7 +167,7 @@ def test_flags_of_attention_may_be_numpy_bools() -> None:
         assert np.array_equal(maskwise.attention(Q, Q, Q, is_causal=flag), expected)
 
 
-def test_an_out_of_another_shape() -> None:
+def test_an_out_of_another_shape_is_refused() -> None:
     words = "out has shape (3,), the result is (2, 4, 8)"
     refused(ValueError, words, lambda: maskwise.attention(Q, Q, Q, out=np.ones(3, "f")))
 
@@ -192,7 +192,7 @@ def test_usage_of_every_module(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_reports_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
+def test_reports_name_a_wrong_environment_variable(module: str, tmp_path: Path) -> None:
     onnx.save(MODEL, tmp_path / "model.onnx")
     model = [] if module == "maskwise" else [str(tmp_path / "model.onnx")]
     status, _, error = run(module, *model, MASKWISE_MAX_ISA="avx99")
@@ -216,7 +216,7 @@ def test_reports_in_a_wrong_environment(module: str, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_wrong_usage_of_the_report(
+def test_the_report_names_a_wrong_argument(
     arguments: list[str],
     words: str,
     tmp_path: Path,

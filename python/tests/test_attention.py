@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 FLOATS = [np.dtype("f"), np.dtype("e"), BFLOAT16]
 # Relative to the largest value. In f32, sums over up to 2000 keys cause the largest errors. In the
-# other types, the rounding of the weights and of the result does.
+# other types, rounding the weights and the result causes the largest errors.
 TOLERANCE = {FLOATS[0]: 3e-5, FLOATS[1]: 2**-9, FLOATS[2]: 2**-6}
 LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
@@ -189,7 +189,7 @@ def test_calls_that_differ_in_one_argument() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["d", "?", "i", "F", ">f4", "O", "M8[s]"])
-def test_other_dtypes(dtype: str) -> None:
+def test_other_dtypes_are_refused(dtype: str) -> None:
     x, other = np.zeros((3, 4), "f"), np.zeros((3, 4), dtype)
     shown = str(np.dtype(dtype)).replace("[", r"\[")
     for name, call in {
@@ -208,7 +208,7 @@ def test_other_dtypes(dtype: str) -> None:
         maskwise.attention(x, x, x, out=other)
 
 
-def test_a_mask_of_another_float() -> None:
+def test_a_bias_has_the_type_of_query_or_float32() -> None:
     q, k, v = standard("e", rows=10)
     bias = np.linspace(-2, 2, 10)
     assert_close(maskwise.attention(q, k, v, bias.astype("f")), reference(q, k, v, bias), v)
@@ -229,12 +229,12 @@ def test_a_mask_of_another_float() -> None:
         (((3, 4), (5, 4), (5, 4), (2, 3, 5)), r"mask of shape \{2,3,5\}"),
     ],
 )
-def test_shapes_that_do_not_fit(shapes: tuple[Shape, ...], text: str) -> None:
+def test_shapes_that_do_not_fit_are_refused(shapes: tuple[Shape, ...], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         maskwise.attention(*(np.zeros(shape, "f") for shape in shapes))
 
 
-def test_groups_that_do_not_fit() -> None:
+def test_numbers_of_heads_that_do_not_fit_are_refused() -> None:
     q, k = np.zeros((6, 3, 4), "f"), np.zeros((4, 3, 4), "f")
     with pytest.raises(ValueError, match=r"\{6,3,4\}.*\{4,3,4\}"):
         maskwise.attention(q, k, k, enable_gqa=True)
@@ -243,7 +243,7 @@ def test_groups_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("key_heads", [0, 2])
-def test_groups_of_no_heads(key_heads: int) -> None:
+def test_no_query_heads_give_an_empty_result(key_heads: int) -> None:
     q, k = np.zeros((2, 0, 3, 8), "f"), np.zeros((2, key_heads, 4, 8), "f")
     assert maskwise.attention(q, k, k, enable_gqa=True).shape == (2, 0, 3, 8)
 
@@ -265,7 +265,9 @@ def test_mask_and_is_causal_exclude_each_other() -> None:
     ],
     ids=str,
 )
-def test_out_that_cannot_receive_the_result(kind: type[Exception], text: str, out: Any) -> None:
+def test_an_out_that_cannot_receive_the_result_is_refused(
+    kind: type[Exception], text: str, out: Any
+) -> None:
     x = np.ones((3, 4), "f")
     for _ in range(2):  # the second call may use a cached plan
         with pytest.raises(kind, match=text):
@@ -273,7 +275,7 @@ def test_out_that_cannot_receive_the_result(kind: type[Exception], text: str, ou
     assert not np.asarray(out).any()
 
 
-def test_out_that_is_an_operand() -> None:
+def test_an_out_that_is_an_operand_is_refused() -> None:
     x, mask = np.ones((4, 4), "f"), np.zeros((4, 4), "f")
     names = ("query", "key", "value", "attn_mask")
     for place, name in enumerate(names):
@@ -288,7 +290,7 @@ def test_out_that_is_an_operand() -> None:
             maskwise.attention(*operands, out=out)
 
 
-def test_other_array_likes() -> None:
+def test_lists_may_be_operands() -> None:
     x = np.arange(12, dtype="f").reshape(3, 4)
     expected = maskwise.attention(x, x, x, np.tri(3, dtype=bool))
     assert np.array_equal(maskwise.attention(x, x, x, np.tri(3, dtype=bool).tolist()), expected)

@@ -35,7 +35,7 @@ def test_block_by_block() -> None:
 
 
 @pytest.mark.parametrize("which", range(3))
-def test_beside_arrays_and_numbers_in_memory(which: int) -> None:
+def test_dask_arrays_mix_with_arrays_and_numbers(which: int) -> None:
     operands: list[Any] = [c, x, 0.5]
     operands[which] = da.from_array(np.asarray(operands[which]), chunks=40)
     lazy = maskwise.where(*operands)

@@ -68,7 +68,7 @@ def test_a_row_has_the_same_bits_in_every_batch(
     np.testing.assert_array_equal(_attention(operands, keep), alone)
 
 
-def test_results_are_those_of_attention() -> None:
+def test_results_are_close_to_the_default_results() -> None:
     operands = _operands(1, 200, "float32")
     result, sums = _attention(operands, Mask.causal(), return_statistics=True)
     expected = maskwise.attention(*operands, Mask.causal(), enable_gqa=True, return_statistics=True)
@@ -76,6 +76,6 @@ def test_results_are_those_of_attention() -> None:
     np.testing.assert_allclose(sums, expected[1], atol=1e-5)
 
 
-def test_only_a_flag_is_accepted() -> None:
+def test_deterministic_must_be_a_boolean() -> None:
     with pytest.raises(TypeError, match="deterministic"):
         maskwise.attention(*_operands(1, 3, "float32"), enable_gqa=True, deterministic="no")

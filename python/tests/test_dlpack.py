@@ -42,7 +42,7 @@ def test_the_result_is_not_copied() -> None:
     assert answer.unsafe_buffer_pointer() == result.ctypes.data
 
 
-def test_the_first_array_decides() -> None:
+def test_the_first_foreign_array_decides_the_result_type() -> None:
     x = jnp.arange(3.0)
     assert isinstance(maskwise.where(c, x, np.zeros(3, "f")), jax.Array)
     assert isinstance(maskwise.where(c, np.zeros(3, "f"), x), jax.Array)
@@ -87,7 +87,7 @@ def test_a_library_without_from_dlpack_is_refused() -> None:
     assert out.tolist() == [0, 0, 2]
 
 
-def test_into_an_array_of_numpy() -> None:
+def test_out_may_be_a_numpy_array() -> None:
     out = np.zeros(3, "f")
     assert maskwise.where(c, jnp.arange(3.0), 0.0, out=out) is out
     assert out.tolist() == [0, 0, 2]
@@ -252,7 +252,7 @@ def test_tensors_that_are_refused() -> None:
             maskwise.where(c, 0.0, 1.0, out=into)
 
 
-def test_torch() -> None:
+def test_torch_operands_and_out() -> None:
     torch = pytest.importorskip("torch")
     x = torch.arange(6.0, dtype=torch.bfloat16).reshape(2, 3)
     got = maskwise.where(c, x, torch.tensor(7, dtype=torch.bfloat16))

@@ -28,7 +28,7 @@ OTHERS_FAULTS = {"siglip"}
 
 
 @pytest.mark.parametrize("kind", [*AGREED, *REFUSED])
-def test_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_agrees_or_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maskwise.torch, "LEAST_PRODUCTS", 0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

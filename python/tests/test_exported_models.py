@@ -20,7 +20,7 @@ EXPORTERS = ROOT / ".deps/exporters/bin/python"
 @pytest.mark.skipif(not EXPORTERS.exists(), reason="scripts/setup --exporters was not run")
 def test_the_texts_are_what_the_exporters_write(tmp_path: Path) -> None:
     command = [EXPORTERS, "-B", ROOT / "scripts/export_models.py", "--folder", tmp_path]
-    other_order = {**os.environ, "PYTHONHASHSEED": "0"}  # sets iterate in another order
+    other_order = {**os.environ, "PYTHONHASHSEED": "0"}  # changes the order of Python's sets
     subprocess.run(command, check=True, capture_output=True, env=other_order)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {path.name for path in MODELS.iterdir()}

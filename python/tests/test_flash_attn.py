@@ -97,10 +97,10 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 @pytest.mark.parametrize(
     ("rows", "keys", "causal", "window"), [*CASES, (5, 1, False, (-1, -1)), (5, 3, True, (0, 0))]
 )
-def test_sums(
+def test_log_sum_exps(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """A log-sum-exp is -infinity only in a row without keys, whatever the scores and values are."""
+    """A log-sum-exp is -infinity only in a row without keys, even if scores and values are 0."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)
@@ -119,7 +119,7 @@ def test_sums(
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("window", [(-1, -1), (3, 2), (0, 0)])
-def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
+def test_log_sum_exps_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
     rows, lengths, starts = 4, [0, 1, 3, 9, 16], [0, 0, 1, 9, 14]
     q, k, v = draw(5, rows, 4, 16) * 0, draw(5, 16, 2, 16, seed=1), draw(5, 16, 2, 16) * 0
     _, sums = flash_attn.flash_attn_with_kvcache(
@@ -136,7 +136,7 @@ def test_sums_with_kvcache(causal: bool, window: tuple[int, int]) -> None:
         torch.testing.assert_close(sums[i], wanted, atol=2e-5, rtol=2e-5)
 
 
-def test_parts_are_merged() -> None:
+def test_results_over_slices_of_keys_can_be_merged() -> None:
     """Merges results over slices of the keys by their log-sum-exps. With a scale of 0, queries and
     values are zeros, as in a server's warm-up."""
     for scale in (0.0, 1.0):
@@ -153,7 +153,7 @@ def test_parts_are_merged() -> None:
         torch.testing.assert_close(merged, whole, atol=2e-5, rtol=2e-5)
 
 
-def test_rows_after_the_last_sequence() -> None:
+def test_rows_after_the_last_sequence_are_zero() -> None:
     q, k, v = draw(5, 2, 8), draw(12, 2, 8, seed=1), draw(12, 2, 8, seed=2)
     result, sums, _ = flash_attn.flash_attn_varlen_func(
         q, k, v, torch.tensor([0, 3]), torch.tensor([0, 4]), return_attn_probs=True
@@ -165,7 +165,9 @@ def test_rows_after_the_last_sequence() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("spoiled", ["qkv", "k", "v"])
-def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoiled: str) -> None:
+def test_nan_in_a_sequence_does_not_reach_other_sequences(
+    dtype: str, causal: bool, spoiled: str
+) -> None:
     """The lengths are odd, so that a tile has rows and keys of several sequences."""
     ends = [0, 33, 34, 73, 120]
     bounds = torch.tensor(ends, dtype=torch.int32)
@@ -184,7 +186,7 @@ def test_a_sequence_of_nan_leaves_its_neighbours(dtype: str, causal: bool, spoil
             torch.testing.assert_close(got[part], whole[part])
 
 
-def test_sums_of_tensors_that_want_gradients() -> None:
+def test_log_sum_exps_have_no_gradients() -> None:
     """As in flash_attn, the result has a gradient, but the log-sum-exps have none."""
     q, k, v = three(2, 9, 2, 16)
     bounds, sinks = torch.tensor([0, 4, 9]), draw(2)
@@ -207,7 +209,7 @@ def test_sums_of_tensors_that_want_gradients() -> None:
             torch.autograd.grad(got[0].sum(), inputs[position])
 
 
-def test_another_default_device() -> None:
+def test_the_default_device_has_no_effect() -> None:
     """Calls on CPU tensors also create their helper tensors on the CPU."""
     q, k, v = three(2, 3, 2, 16)
     bounds, lengths = torch.tensor([0, 1, 3]), torch.tensor([1, 0])
@@ -294,7 +296,7 @@ def test_an_error_leaves_the_caches_unchanged() -> None:
         maskwise.packed_attention(q[:, 0], k[:, 0], v[:, 0], [0, 30], [0, 2])
 
 
-def test_caches_are_written_for_torch() -> None:
+def test_torch_detects_that_caches_are_written() -> None:
     """A gradient that needs a cache's old content raises an error, as after a write by torch."""
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     caches = draw(2, 4, 2, 8), draw(2, 4, 2, 8)

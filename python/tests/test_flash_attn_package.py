@@ -33,7 +33,7 @@ def fixture_installed() -> Iterator[None]:
     flash_attn.uninstall()
 
 
-def test_names() -> None:
+def test_the_package_has_the_names_of_flash_attn() -> None:
     package = import_module("flash_attn")
     assert package.__version__.split(".")[0] == "2"
     assert import_module("flash_attn.bert_padding").pad_input is package.bert_padding.pad_input
@@ -47,7 +47,7 @@ def test_names() -> None:
     assert import_module("flash_attn") is package
 
 
-def test_uninstalled() -> None:
+def test_uninstall_removes_the_package() -> None:
     flash_attn.uninstall()
     flash_attn.uninstall()
     assert not any(name.partition(".")[0] == "flash_attn" for name in sys.modules)
@@ -88,7 +88,7 @@ def test_transformers_sees_no_flash_attn() -> None:
     assert ran.stdout == "False\n", ran.stderr
 
 
-def test_run(tmp_path: Path) -> None:
+def test_maskwise_run_provides_the_package(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("from flash_attn.bert_padding import unpad_input; print(unpad_input)")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -98,7 +98,7 @@ def test_run(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_unpadded_and_padded(data: st.DataObject) -> None:
+def test_unpad_and_pad(data: st.DataObject) -> None:
     padding = import_module("flash_attn.bert_padding")
     batch, length = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 7))
     bits = st.lists(st.integers(0, 1), min_size=batch * length, max_size=batch * length)
@@ -119,7 +119,7 @@ def test_unpadded_and_padded(data: st.DataObject) -> None:
         assert torch.equal(gradient, stays[..., None, None].expand_as(x).float())
 
 
-def test_unpadded_documents() -> None:
+def test_unpad_concatenated_sequences() -> None:
     """The example in the docstring of flash_attn's function."""
     unpad = import_module("flash_attn.bert_padding").unpad_input_for_concatenated_sequences
     lengths = torch.tensor([[2, 3, 0, 0, 0, 0], [3, 2, 0, 0, 0, 0], [6, 0, 0, 0, 0, 0]])

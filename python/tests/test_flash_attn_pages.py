@@ -128,7 +128,7 @@ def test_tables_of_any_layout() -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_tables_of_other_types_and_shapes(packed: bool) -> None:
+def test_tables_of_other_types_and_shapes_are_refused(packed: bool) -> None:
     case, q = Paged(8, [17, 30]), draw(2, 1, 4, 16)
 
     def attend(table: torch.Tensor) -> Any:

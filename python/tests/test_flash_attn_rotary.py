@@ -80,7 +80,7 @@ def test_rotary_embeddings_are_rounded_once(name: str) -> None:
     torch.testing.assert_close(cache[0].double(), wanted.flatten(-2), atol=1e-6, rtol=2.0**-bits)
 
 
-def test_wrong_rotary_embeddings() -> None:
+def test_wrong_rotary_embeddings_are_refused() -> None:
     q, k, v = (draw(2, 1, 2, 8, seed=seed) for seed in range(3))
     caches, table = (draw(2, 4, 2, 8), draw(2, 4, 2, 8)), draw(4, 4)
     before = [one.clone() for one in caches]

@@ -41,8 +41,8 @@ def test_models_run_as_without_maskwise(
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
-    """A tanh that differs in its last bit may change the sum's last bit, which is worth about 2048
-    times as much. Weights may differ as much as this change explains, but no more."""
+    """If a tanh differs in its last bit, the sum may differ in its last bit, which is about 2048
+    times larger. Weights may differ as much as such a sum explains, but no more."""
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
     nodes = [
@@ -90,7 +90,7 @@ def test_roundings_of_two_weights_that_cancel_in_one_draw() -> None:
     assert fault_of([got], [wanted], exact)
 
 
-def test_a_wrong_first_inference_of_openvino() -> None:
+def test_outputs_that_openvino_does_not_repeat_are_not_compared() -> None:
     right, wrong = np.ones((2, 3), "e"), np.zeros((2, 3), "e")
     assert steady("refused") == "refused"
     case = Case(b"", F16, {}, {"y": (right.astype(float),) * 2})
@@ -101,7 +101,7 @@ def test_a_wrong_first_inference_of_openvino() -> None:
 
 
 def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
-    """ONNX Runtime may run a node that NumPy cannot. For example, it treats axis -2**63 as 0."""
+    """ONNX Runtime may run a node that NumPy refuses. It treats axis -2**63 as 0, for example."""
     builder = Builder(7)
     builder.twists = 1
     x = builder.add_value(np.ones((2, 3), "f"), F32, False)
@@ -120,7 +120,7 @@ def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
     assert difference(got, wanted, (wanted, wanted), F32)
 
 
-def test_a_number_that_may_be_infinite() -> None:
+def test_a_number_near_the_largest_f16_may_be_infinite() -> None:
     exact, shaken = np.array([[60000.0, 1.0]]), np.array([[59950.0, 1.0]])
     got, wanted = (np.array([[one, 1]], "e") for one in (np.inf, 64000))
     assert difference(got, wanted, (exact, shaken), F16) is None
@@ -134,8 +134,9 @@ def test_a_number_that_may_be_infinite() -> None:
     assert difference(got[::-1], wanted[::-1], (exact, shaken), F16)
 
 
-def test_a_model_that_onnx_runtime_refuses_after_any_change() -> None:
-    """The model declares an input as a scalar, so ONNX Runtime infers a scalar for Softmax."""
+def test_a_model_with_wrong_shapes_is_excused() -> None:
+    """The model declares y as a scalar, but y has a dimension. If a provider changes the graph,
+    ONNX Runtime infers a scalar for Softmax, and refuses the model."""
     nodes = [op("Where", "c", "x", "y", "kept", name="kept")]
     nodes += [op("Softmax", "kept", "weights", axis=-1)]
     nodes += [op("Mul", "rows", "x", "scaled")]

@@ -46,7 +46,7 @@ def test_where_of_a_huge_result(extent: int) -> None:
 
 
 @pytest.mark.parametrize("stride", [2**62, -(2**62), -(2**63), 2**63 - 1])
-def test_out_that_reaches_beyond_the_addresses(stride: int) -> None:
+def test_an_out_beyond_the_address_space_is_refused(stride: int) -> None:
     out = as_strided(np.zeros(4, "f"), (4,), (stride,))
     with pytest.raises(ValueError, match=str(abs(stride))):
         maskwise.where(np.ones(4, "?"), np.ones(4, "f"), np.ones(4, "f"), out=out)

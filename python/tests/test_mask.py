@@ -93,7 +93,7 @@ def test_a_sliding_window_counts_as_in_transformers(size: int) -> None:
     np.testing.assert_array_equal(Mask.sliding(size).to_dense(9, 9)[0], expected)
 
 
-def test_positions() -> None:
+def test_positions_of_causal_rows() -> None:
     assert kept_keys(Mask.causal(from_end=True), 0, 2, 6) == [0, 1, 2, 3, 4]
     assert kept_keys(Mask.causal(3), 0, 2, 6) == [0, 1, 2, 3]
     assert kept_keys(Mask.causal(from_end=True) & Mask.lengths(4), 1, 2, 6) == [0, 1, 2, 3]
@@ -118,7 +118,7 @@ def test_combining_narrows() -> None:
     assert lengths.sum(axis=-1).tolist() == [[3], [2]]
 
 
-def test_a_dense_part_is_a_copy_and_added_masks_work() -> None:
+def test_dense_copies_the_array_and_accepts_a_bias() -> None:
     q, k, v = random_operands((2, 70, 8), (2, 70, 8), (2, 70, 8))
     bias = np.where(np.tri(70, dtype=bool), 0.5, -np.inf).astype("f")
     mask = Mask.dense(bias)
@@ -140,7 +140,7 @@ def test_copies_and_pickles() -> None:
             np.testing.assert_array_equal(twin.to_dense(5, 5, 2), mask.to_dense(5, 5, 2))
 
 
-def test_a_causal_bias_of_torch_is_rules() -> None:
+def test_a_causal_bias_of_torch_becomes_rules() -> None:
     bias = pytest.importorskip("torch.nn.attention.bias")
     q, k, v = random_operands((2, 2, 5, 8), (2, 2, 9, 8), (2, 2, 9, 8))
     for rules, mask in (
@@ -328,7 +328,7 @@ def test_refusals_suggest_arguments_that_fit() -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-def test_a_dense_mask_of_a_list() -> None:
+def test_dense_accepts_a_list() -> None:
     q, k, v = random_operands((4, 8), (5, 8), (5, 8))
     bias = [[0.0, 0.5, float("-inf"), 0.0, 1.0]]
     expected = maskwise.attention(q, k, v, np.array(bias, "f"))
@@ -387,7 +387,7 @@ def test_a_repeated_array_stays_small() -> None:
     assert copy.deepcopy(mask)._array.shape == (100_000, 100_000)
 
 
-def test_a_dense_part_of_three_dimensions_is_ambiguous() -> None:
+def test_a_dense_array_of_three_dimensions_is_ambiguous() -> None:
     kept = np.zeros((2, 4, 4), bool)
     kept[0] = True
     mask = Mask.dense(kept)

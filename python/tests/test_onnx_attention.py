@@ -15,7 +15,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import Runner
 
-# Tests of onnx 1.23.2 with a single Attention node: how many run, and how many do not, by reason.
+# onnx 1.23.2 has 93 tests with a single Attention node. COVERED tests run. NOT_COVERED counts the
+# other tests by reason.
 COVERED = 49
 NOT_COVERED = {
     "the scores are an output": 18,
@@ -66,7 +67,7 @@ def with_heads(operand: Array, heads: int) -> Array:
 
 
 def boundary(mask: Array | None, rows: int, past: int, keys: int) -> Array:
-    """The causal mask, in which each row also keeps the past keys, combined with a mask."""
+    """The causal mask, combined with `mask`. Each row also keeps the past keys."""
     kept = np.tri(rows, keys, past, dtype=bool)
     if mask is None or mask.dtype == np.bool_:
         return kept if mask is None else kept & mask

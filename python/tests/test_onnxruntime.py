@@ -93,7 +93,7 @@ def test_generated_models(element: int) -> None:
         [(8, 4, 256, 256)] * 3,
     ],
 )
-def test_large(shapes: Any, threads: int) -> None:
+def test_large_operands(shapes: Any, threads: int) -> None:
     random = np.random.default_rng(1)
     feeds = draw_feeds(random, shapes, TensorProto.FLOAT)
     declared = [[None] * len(shape) for shape in shapes]
@@ -102,7 +102,7 @@ def test_large(shapes: Any, threads: int) -> None:
         expect_right(run(session, feeds, TensorProto.FLOAT), feeds)
 
 
-def test_bits_are_moved() -> None:
+def test_bits_do_not_change() -> None:
     """-0.0 and NaN payloads arrive unchanged, signalling NaNs included. Any byte but 0 is true."""
     bits = np.array([0x80000000, 0x7FC12345, 0x7F812345, 0xFFFFFFFF], np.uint32)
     feeds = {

@@ -102,8 +102,12 @@ def attention_case(**attributes: Any) -> Case:
         ({"is_causal": 1, "softcap": np.inf}, "softcap of inf"),
     ],
 )
-def test_lines_of_attributes(capfd: Any, attributes: dict[str, Any], why: str) -> None:
-    expected = f"refuse,it,Attention-23 f32,{why}" if why else "claim,it,Attention-23 f32"
+def test_lines_name_unsupported_attributes(
+    capfd: Any, attributes: dict[str, Any], why: str
+) -> None:
+    expected = (
+        f"refuse,it,Attention-23 f32,{why} is not supported" if why else "claim,it,Attention-23 f32"
+    )
     assert line_of(capfd, attention_case(**attributes).model()) == f"maskwise,{expected}"
 
 
@@ -116,7 +120,9 @@ def test_scores_are_refused(capfd: Any) -> None:
 def test_deep_heads_without_a_mask_are_refused(capfd: Any) -> None:
     case = attention_case()
     case.feeds = {name: np.ones((1, 2, 8, 128), np.float32) for name in "QKV"}
-    assert line_of(capfd, case.model()).endswith("f32,nothing masks, at a depth of 128")
+    assert line_of(capfd, case.model()).endswith(
+        "f32,a depth of 128 without a mask, so ONNX Runtime may be faster"
+    )
 
 
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
@@ -142,7 +148,7 @@ def rotary_case(rows: int = 4, **feeds: Any) -> Case:
         ({"head_sink": np.zeros(2, "f")}, "head_sink"),
     ],
 )
-def test_lines_of_group_query(capfd: Any, feeds: dict[str, Any], why: str) -> None:
+def test_lines_name_unsupported_inputs(capfd: Any, feeds: dict[str, Any], why: str) -> None:
     line = line_of(capfd, rotary_case(**feeds).model())
     operator = "it,com.microsoft.GroupQueryAttention-1 f32"
     assert line == (f"maskwise,refuse,{operator},{why}" if why else f"maskwise,claim,{operator}")
@@ -178,7 +184,10 @@ def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value
 @pytest.mark.parametrize(
     ("feeds", "text"),
     [
-        ({"position_ids": np.array([[297, 0, 0, 0]])}, "4 rows from position 297 on, of 300"),
+        (
+            {"position_ids": np.array([[297, 0, 0, 0]])},
+            "4 rows from position 297 on are not within the 300 positions",
+        ),
         ({"position_ids": np.array([[-1, 1, 2, 3]])}, "position -1 on"),
         ({"position_ids": np.array([[-(2**63), 1, 2, 3]])}, f"position {-(2**63)} on"),
         ({"position_ids": np.array([[2**63 - 1, 1, 2, 3]])}, f"position {2**63 - 1} on"),
@@ -202,7 +211,7 @@ def test_attributes_of_group_query_are_refused(capfd: Any, attribute: str, value
         ),
     ],
 )
-def test_errors_of_rotary_positions(feeds: dict[str, Any], text: str) -> None:
+def test_rotary_inputs_that_do_not_fit_are_refused(feeds: dict[str, Any], text: str) -> None:
     got, failure, claimed = with_maskwise(rotary_case(**feeds))
     assert claimed and got is None and "Maskwise: " in failure and text in failure
 
@@ -212,7 +221,7 @@ def test_errors_of_rotary_positions(feeds: dict[str, Any], text: str) -> None:
     [
         ({"maskwise_fuse": "0"}, -1, "maskwise.fuse is 0"),
         ({}, 0, "not along the last dimension, or not in f32 or f16"),
-        ({}, -1, "nothing around it that could be fused"),
+        ({}, -1, "no neighbor that Maskwise can fuse"),
     ],
 )
 def test_every_softmax_has_a_line(capfd: Any, entries: Any, axis: int, why: str) -> None:
@@ -242,7 +251,7 @@ def test_other_operators_of_attention_have_a_line(capfd: Any) -> None:
     )
 
 
-def test_a_function_with_an_operators_name_is_left() -> None:
+def test_a_function_with_an_operators_name_is_not_claimed() -> None:
     """A model's own function named com.microsoft.MultiHeadAttention may compute anything."""
     opset = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     names = ["query", "key", "value"]
@@ -266,7 +275,7 @@ def test_a_function_with_an_operators_name_is_left() -> None:
 
 
 @pytest.mark.parametrize("is_rotary", [False, True])
-def test_a_cache_in_place(is_rotary: bool) -> None:
+def test_a_cache_may_be_updated_in_place(is_rotary: bool) -> None:
     """GroupQueryAttention's past and present may be the same memory."""
     random = np.random.default_rng(1)
     case = attention_models.draw_group_query(random)

@@ -1,4 +1,4 @@
-"""Unusual models that ONNX Runtime runs alone also run with Maskwise.
+"""Unusual models that run in ONNX Runtime without Maskwise also run with Maskwise.
 
 Attributes are unusual, values have no consumer or no name, or declared shapes are wrong.
 """
@@ -87,7 +87,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_without_a_consumer(zeros: bool, capfd: Any) -> None:
-    """ONNX Runtime runs nodes whose result is unused. A fused node would have no output."""
+    """A fused node would have no output, so nothing is fused. ONNX Runtime runs the nodes."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
@@ -207,7 +207,9 @@ def test_wrong_transposes(perm: list[int], which: str) -> None:
 
 @pytest.mark.parametrize(("opset", "axis"), [(11, 1), (17, 1), (17, -1)])
 @pytest.mark.parametrize("shape", [(3, 40), (3, 2, 20), (40,), ()], ids=len)
-def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: Any) -> None:
+def test_an_input_of_another_rank_than_declared(
+    opset: int, axis: int, shape: Any, capfd: Any
+) -> None:
     """The model declares two dimensions, but the input may have another rank. Runs raise an error,
     or return a correct result."""
     nodes = chain(["mul", "add"], "x")
@@ -228,7 +230,7 @@ def test_an_axis_that_is_not_the_last(opset: int, axis: int, shape: Any, capfd: 
         assert got is None
 
 
-def test_a_number_with_more_dimensions_than_the_result() -> None:
+def test_a_number_with_too_many_dimensions_is_refused() -> None:
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
     shapes = (1, 2, 9, 16), (1, 2, 70, 16), (1, 1, 9, 70)
@@ -244,7 +246,7 @@ def test_a_number_with_more_dimensions_than_the_result() -> None:
 
 @pytest.mark.parametrize("rank", [64, 65])
 @pytest.mark.parametrize("fuse", "01")
-def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
+def test_more_dimensions_than_maskwise_supports(rank: int, fuse: str) -> None:
     """ONNX Runtime runs a Where of more than 64 dimensions, and the Softmax after the Where."""
     nodes = [op("Reshape", one, "shape", f"{one}_long") for one in "cx"]
     nodes += [op("Where", "c_long", "x_long", "fill", "s"), op("Softmax", "s", "p", axis=-1)]
@@ -262,7 +264,7 @@ def test_more_dimensions_than_maskwise_has(rank: int, fuse: str) -> None:
 SQUARE = op("Mul", "x", "x", "m")  # 300 * 300, which is infinite in f16
 # Operators before the Where, and whether Maskwise claims the Where.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
-    "nothing": ([SQUARE, op("Identity", "m", "v")], False),
+    "an Identity": ([SQUARE, op("Identity", "m", "v")], False),
     "one operator that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
     "two operators that move": (
         [SQUARE, op("Reshape", "m", "shape", "r"), op("Transpose", "r", "v", perm=[1, 0])],
@@ -277,7 +279,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     ),
     "an input": ([op("Identity", "x", "v")], True),
     "a Where of inputs": ([op("Where", "c", "x", "zero", "v")], True),
-    "another output": ([SQUARE, op("Reshape", "m", "shape", "v")], True),
+    "a graph output": ([SQUARE, op("Reshape", "m", "shape", "v")], True),
 }
 
 
@@ -288,7 +290,7 @@ def test_f16_overflows_only_where_onnx_runtime_does(form: str, fuse: str) -> Non
     inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime would not round."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
-    outputs = ["o", "v"] if form == "another output" else ["o"]
+    outputs = ["o", "v"] if form == "a graph output" else ["o"]
     constants = {
         "zero": np.array(0, "e"),
         "tiny": np.array(1e-3, "e"),

@@ -37,9 +37,9 @@ from where_models import REFUSED, providers_of, session_of, stock_session
 
 FORMS: dict[str, tuple[list[Node], str]] = {
     "sdpa": (sdpa("add"), "attention f32 9 nodes"),
-    "sdpa of heads inside": (sdpa("add", batch_first=True), "attention f32 12 nodes"),
+    "sdpa, batch_first": (sdpa("add", batch_first=True), "attention f32 12 nodes"),
     "masked_fill": (masked_fill(), "attention f32 6 nodes"),
-    "masked_fill of heads inside": (masked_fill(batch_first=True), "attention f32 9 nodes"),
+    "masked_fill, batch_first": (masked_fill(batch_first=True), "attention f32 9 nodes"),
     "no mask": (sdpa(""), "attention f32 8 nodes"),
 }
 
@@ -50,7 +50,7 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
     """One session runs all shapes."""
     random = np.random.default_rng(12)
     nodes, claim = FORMS[form]
-    inside = "inside" in form
+    batch_first = "batch_first" in form
     constants = used(nodes, attention_constants(element))
     session = None
     for query, key, mask in (
@@ -59,12 +59,12 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
         ((2, 4, 1, 16), (2, 4, 300, 16), (2, 1, 1, 300)),
         ((2, 3, 5, 16), (2, 3, 7, 16), (2, 3, 5, 7)),
         ((2, 3, 5, 16), (1, 1, 7, 16), (1, 3, 1, 7)),
-        ((1, 3, 1, 16), (1, 3, 7, 16), (2, 1, 5, 7)),  # the mask has more rows and batches
+        ((1, 3, 1, 16), (1, 3, 7, 16), (2, 1, 5, 7)),  # only the mask has 2 batches and 5 rows
         ((1, 3, 5, 16), (1, 3, 1, 16), (1, 1, 5, 1)),
         ((0, 3, 5, 16), (0, 3, 7, 16), (1, 1, 5, 7)),
         ((2, 3, 0, 16), (2, 3, 7, 16), (1, 1, 1, 7)),
     ):
-        feeds = used(nodes, attention_feeds(random, query, key, mask, inside, element))
+        feeds = used(nodes, attention_feeds(random, query, key, mask, batch_first, element))
         if session is None:
             known: Any = {name: [None, None, None, 16] for name in "qkv"}
             model = make_model(nodes, feeds, element, constants, shapes=known, is_open=True)
@@ -218,7 +218,7 @@ def test_without_fusion(capfd: Any) -> None:
     ],
     ids=["rows", "mask", "depth", "keys", "heads"],
 )
-def test_shapes_that_do_not_fit(
+def test_shapes_that_do_not_fit_are_refused(
     nodes: list[Node], wrong: dict[str, Any], texts: list[str], capfd: Any
 ) -> None:
     random = np.random.default_rng(19)
@@ -255,7 +255,7 @@ def test_shapes_that_do_not_fit(
 def test_a_model_that_is_wrong_about_a_shape(
     name: str, shape: tuple[int, ...], is_right: bool
 ) -> None:
-    """A Reshape returns a shape that the model does not declare. The run fails, or is correct."""
+    """The model declares a wrong shape for a Reshape. Runs fail, or return right results."""
     random = np.random.default_rng(22)
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())

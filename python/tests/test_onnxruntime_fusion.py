@@ -34,7 +34,7 @@ from where_models import options, session_of, stock_session
 CHAINS = {
     "scale": ["mul", "mul_reversed"],
     "scale and mask": ["div", "keep"],
-    "other mask": ["mul_reversed", "mask"],
+    "masked where true": ["mul_reversed", "mask"],
     "bias": ["mul", "add"],
     "bias first": ["add_reversed", "div", "keep"],
     "mask and bias": ["mul", "mask", "add"],
@@ -48,7 +48,7 @@ MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
 def test_slopes_of_leaky_relu(alpha: float, capfd: Any) -> None:
-    """The model divides by the slopes, so the result shows whether the sign of a zero is right."""
+    """The model divides by LeakyRelu's result. A zero of the wrong sign gives a wrong infinity."""
     nodes = [
         op("LeakyRelu", "x", "slope", alpha=alpha),
         op("Div", "scale", "slope", "steep"),
@@ -63,12 +63,12 @@ def test_slopes_of_leaky_relu(alpha: float, capfd: Any) -> None:
 
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
-@pytest.mark.parametrize("zeros", [False, True], ids=["", "zeros"])
+@pytest.mark.parametrize("zeros", [False, True], ids=["NaN stays", "NaN becomes 0"])
 @pytest.mark.parametrize("form", CHAINS)
 def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
     random = np.random.default_rng(1)
     nodes = chain(CHAINS[form], "x", zeros=zeros)
-    constants = constants_of(element, -30.0 if form == "other mask" else -np.inf)
+    constants = constants_of(element, -30.0 if form == "masked where true" else -np.inf)
     for mask in MASKS:
         feeds = row_feeds(random, (2, 3, 5, 40), mask, element)
         claim = f"rows {NAMES[element]} {len(nodes)} nodes"
@@ -83,7 +83,7 @@ def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int
 
 @pytest.mark.parametrize("element", [F32, F16], ids=["f32", "f16"])
 def test_generated_chains(element: int) -> None:
-    """Shapes are dynamic. Results are correct, whatever Maskwise claims."""
+    """Shapes are dynamic. Results are correct with and without a claim."""
     random = np.random.default_rng(23 + element)
     for _ in range(150):
         steps = list(random.choice(list(STEPS), int(random.integers(1, 6))))
@@ -158,7 +158,9 @@ def test_rows_that_do_not_pay_are_not_claimed(
     ("opset", "axis", "is_claimed"),
     [(11, 2, True), (11, -1, True), (11, 1, False), (13, 2, True), (13, 1, False)],
 )
-def test_along_the_last_dimension_only(opset: int, axis: int, is_claimed: bool, capfd: Any) -> None:
+def test_only_a_softmax_along_the_last_dimension_is_fused(
+    opset: int, axis: int, is_claimed: bool, capfd: Any
+) -> None:
     """Before opset 13, a Softmax works over all dimensions from its axis on."""
     random = np.random.default_rng(6)
     nodes = chain(["mul", "keep"], "x")
@@ -262,7 +264,8 @@ def test_inside_loop(capfd: Any) -> None:
 
 
 def test_a_loop_may_add_dimensions_to_its_state() -> None:
-    """Results stay correct, although the model declares another rank for the first iteration."""
+    """The body declares rank 2 for its state, which holds only in the first iteration. Results are
+    correct in every iteration."""
     i64 = TensorProto.INT64
     turn = helper.make_graph(
         [
@@ -289,7 +292,8 @@ def test_a_loop_may_add_dimensions_to_its_state() -> None:
 
 
 def test_a_refused_where_refuses_its_chain(capfd: Any) -> None:
-    """ONNX Runtime may fuse GPT-2's causal mask in opset 13, so Maskwise refuses the Where."""
+    """ONNX Runtime may fuse GPT-2's causal mask in opset 13. So Maskwise refuses the Where, and
+    with it the chain around the Softmax."""
     nodes = [
         op("Slice", "whole", "from", "to", "axis", "rows"),
         op("Slice", "rows", "from", "to", "axis", "mask"),
@@ -312,7 +316,7 @@ def test_a_refused_where_refuses_its_chain(capfd: Any) -> None:
     ]
 
 
-def test_a_saved_model_must_not_be_fused(tmp_path: Any) -> None:
+def test_an_optimized_model_is_saved_only_without_fusion(tmp_path: Any) -> None:
     """ONNX Runtime does not save a model whose nodes a provider has fused."""
     nodes = chain(["mul", "keep"], "x")
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))

@@ -100,7 +100,9 @@ def shape_model(extent: int | None, reader: str) -> bytes:
         (None, "Neg", MASKWISE),
     ],
 )
-def test_shapes_are_left_alone(extent: int | None, reader: str, provider: str, capfd: Any) -> None:
+def test_arithmetic_of_shapes_is_not_claimed(
+    extent: int | None, reader: str, provider: str, capfd: Any
+) -> None:
     claimed, lines = claims(shape_model(extent, reader), capfd)
     assert claimed == [provider], lines
     assert lines[0].endswith("Where-16 i64,arithmetic of a shape") == (provider == CPU)
@@ -163,14 +165,14 @@ def distilbert_model(fill: float) -> bytes:
         (distilbert_model(-1e9), ""),
     ],
 )
-def test_masks_of_attention_fusions_are_left_alone(model: bytes, reason: str, capfd: Any) -> None:
+def test_masks_of_attention_fusions_are_not_claimed(model: bytes, reason: str, capfd: Any) -> None:
     claimed, lines = claims(model, capfd)
     assert claimed == [CPU if reason else MASKWISE]
     assert lines[0].startswith("maskwise,refuse" if reason else "maskwise,claim")
     assert not reason or lines[0].endswith(reason)
 
 
-def test_shapes_that_do_not_broadcast() -> None:
+def test_shapes_that_do_not_broadcast_are_refused() -> None:
     session = session_of(LARGE)
     three = np.zeros((2, 3), np.float32)
     with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument) as refusal:
@@ -180,7 +182,7 @@ def test_shapes_that_do_not_broadcast() -> None:
     assert run(session, {"c": three == 0, "x": three, "y": three}, F32).shape == (2, 3)
 
 
-def test_invalid_models() -> None:
+def test_invalid_models_are_refused() -> None:
     node = op("Where", "c", "x", "y", "o")
     inputs = [value("c", BOOL, [2]), value("x", F32, [2]), value("y", TensorProto.DOUBLE, [2])]
     wrong = model_of([node], inputs, [value("o", F32, [2])])
@@ -203,7 +205,7 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
 @KINDS
-def test_memory_that_cannot_be_allocated(kind: str) -> None:
+def test_a_session_survives_a_failed_allocation(kind: str) -> None:
     """After a call that raises, the session is still usable."""
     ran = in_a_process(f"""{BEGIN}
 import resource
@@ -214,7 +216,7 @@ resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 for _ in range(3):
     try:
         session.run(None, large)
-        print("it ran")
+        print("no error")
     except Exception as failure:
         print("allocate memory" in str(failure), repr(str(failure)))
 print(np.array_equal(session.run(None, small)[0], before, equal_nan=True))
@@ -223,7 +225,7 @@ print(np.array_equal(session.run(None, small)[0], before, equal_nan=True))
     assert [line.split()[0] for line in ran.stdout.splitlines()] == ["True"] * 4, ran.stdout
 
 
-def test_unregistered_while_sessions_live() -> None:
+def test_sessions_run_after_the_library_is_unregistered() -> None:
     ran = in_a_process(
         BEGIN
         + """
@@ -245,7 +247,7 @@ print(again.run(None, feeds)[0].tolist())
 @pytest.mark.parametrize(
     ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
 )
-def test_one_thread_means_one(kind: str, times: int) -> None:
+def test_runs_start_no_threads(kind: str, times: int) -> None:
     """A session starts one thread fewer than requested. Runs start no thread."""
     ran = in_a_process(f"""{BEGIN}
 import os
@@ -328,7 +330,7 @@ def test_memory_follows_threads_not_layers() -> None:
     assert layers < many + PLAN * 11, ran.stdout
 
 
-def test_memory_of_shapes_is_shared() -> None:
+def test_shapes_share_scratch_memory() -> None:
     calls = ("retained(12, 2, [256])", "retained(12, 2, [256, 255, 254, 253])")
     ran = in_a_process(f"{BEGIN}{RETAINED}print({', '.join(calls)})")
     assert ran.returncode == 0, ran.stderr
@@ -358,7 +360,7 @@ class ApiBase(ctypes.Structure):
 
 
 @pytest.mark.parametrize("has_the_first", [True, False])
-def test_an_older_onnxruntime(has_the_first: bool) -> None:
+def test_an_older_onnxruntime_is_refused(has_the_first: bool) -> None:
     """If the host lacks version 24 of the interface, the first function of version 1 creates the
     error status. If the host lacks version 1, too, it gets no status."""
     texts: list[bytes] = []
@@ -388,7 +390,7 @@ def test_an_older_onnxruntime(has_the_first: bool) -> None:
     )
 
 
-def test_forms_of_a_model(tmp_path: Path) -> None:
+def test_a_model_may_be_bytes_or_a_path_or_a_proto(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(LARGE)
     path = tmp_path / "model.onnx"
     for model in (LARGE, path, str(path), onnx.load_model_from_string(LARGE)):
@@ -400,7 +402,7 @@ def test_forms_of_a_model(tmp_path: Path) -> None:
         maskwise.onnxruntime.session(LARGE, providers=[CPU])
 
 
-def test_registering_twice() -> None:
+def test_registering_twice_gives_one_device() -> None:
     assert len(maskwise.onnxruntime.register()) == len(maskwise.onnxruntime.register()) == 1
 
 
@@ -447,7 +449,7 @@ def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
     assert "--dim" in failed.stdout
 
 
-def test_the_example(tmp_path: Path) -> None:
+def test_the_cpp_example_runs(tmp_path: Path) -> None:
     """Builds a C++ program with Debian's headers and the wheel's library, and runs it."""
     root = Path(__file__).resolve().parents[2]
     headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"

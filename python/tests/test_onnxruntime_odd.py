@@ -42,7 +42,7 @@ REFUSED_ALONE = [
 ]
 # ONNX Runtime 1.24 checks fewer shapes and numbers, and may read outside the operands.
 REFUSED_ALONE_BEFORE = (
-    "(Q|K|V)( by heads)? (is|of shape)|attn_mask is|seqlens_k|total_sequence_length is|"
+    "(Q|K|V)( split into heads)? (is|of shape)|attn_mask is|seqlens_k|total_sequence_length is|"
     r"\d+ rows from position|cos_cache is"
 )
 

@@ -358,7 +358,7 @@ maskwise.openvino.accelerate(ov.Model([ops.softmax(x, 0, name="alone")], [x]))
         "maskwise,claim,attention,attention f32 1 node",
         "maskwise,claim,attention,attention f32 4 nodes",
         "maskwise,refuse,attention,attention f32 1 node,it is small",
-        "maskwise,refuse,cached,attention f32 1 node,OpenVINO fuses it with its cache",
+        "maskwise,refuse,cached,attention f32 1 node,OpenVINO fuses the attention with the cache",
         "maskwise,refuse,alone,Softmax f32,no mask or attention pattern that Maskwise supports",
     ]
 

@@ -1,4 +1,4 @@
-// maskwise-info prints which libdnnl and libtbb a program started from here loads, whether the
+// maskwise-info prints which libdnnl and libtbb a program loads in this environment, whether the
 // plugin precedes libdnnl, and which kernels this CPU runs. With a program's path, it prints which
 // of these libraries the file names. With a process's number, it prints the plugin, the libdnnl and
 // the plugin's state in that process.
@@ -73,7 +73,7 @@ int print_environment() {
     print_row("libtbb", libtbb_text());
     print_row("kernels", target_text());
     const char* disable = std::getenv("MASKWISE_DISABLE");
-    if (disable != nullptr) print_row("switched off", std::string("MASKWISE_DISABLE=") + disable);
+    if (disable != nullptr) print_row("environment", std::string("MASKWISE_DISABLE=") + disable);
     return 0;
 }
 
@@ -90,8 +90,8 @@ int print_program(const std::string& path) {
         std::puts(
             "A program may open oneDNN later, under any name, as Python's extensions do. Run it\n"
             "with the plugin preloaded and MASKWISE_VERBOSE=1. The line `maskwise,load` names the\n"
-            "oneDNN that the plugin calls. The line `maskwise,idle` names one whose calls do not\n"
-            "reach the plugin. Without either line, the program loaded no shared oneDNN.");
+            "oneDNN that the plugin calls. The line `maskwise,idle` names a oneDNN whose calls do\n"
+            "not reach the plugin. Without either line, the program loaded no shared oneDNN.");
     return 0;
 }
 
@@ -107,8 +107,8 @@ std::optional<int> number_of(const std::string& text) {
 
 int main(int argc, char** argv) {
     const std::string usage =
-        "maskwise-info            the libraries and kernels that a program started from here gets\n"
-        "maskwise-info PROGRAM    which of these libraries the file PROGRAM names; it is not run\n"
+        "maskwise-info            the libraries and kernels of a program in this environment\n"
+        "maskwise-info PROGRAM    which of these libraries the file names; does not run PROGRAM\n"
         "maskwise-info PID        whether the plugin is active in a running process\n";
     const std::string argument = argc > 1 ? argv[1] : "";
     if (argument == "--help") {
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     }
     if (argc > 2 || argument.starts_with('-')) {
         const std::string wrong =
-            argc > 2 ? std::to_string(argc - 1) + " arguments, expected one program"
+            argc > 2 ? std::to_string(argc - 1) + " arguments, expected one program or process"
                      : "unknown option '" + argument + "'";
         std::fprintf(stderr, "maskwise-info: %s\n%s", wrong.c_str(), usage.c_str());
         return 2;

@@ -60,7 +60,7 @@ bool is_named(const mapping& entry, const char* name) {
     return std::filesystem::path(entry.file).filename().string().starts_with(name);
 }
 
-// The plugin's state text in these bytes; empty if they do not contain it.
+// The text after the state marker in these bytes; empty if the bytes contain no marker.
 std::string state_in(const std::string& bytes) {
     const auto begin = bytes.find(MASKWISE_STATE_MARKER);
     if (begin == std::string::npos) return "";

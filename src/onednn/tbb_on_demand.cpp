@@ -41,7 +41,7 @@ struct {
 #undef F
 } libtbb;
 
-// Looks up every function. Returns the name of the first one that `handle` lacks, or null.
+// Looks up every function. Returns the name of the first function that `handle` lacks, or null.
 const char* resolve_all(void* handle) {
 #define F(name)                                                                                    \
     libtbb._ZN3tbb6detail2r1##name =                                                               \

@@ -18,8 +18,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Both lists may name the tensor. If the partition computes the tensor, the output's description
-// counts.
+// A tensor may be an input and an output. If the partition computes the tensor, returns the
+// output's description.
 const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     const auto* const input = find_by_id(compiled.inputs(), id);
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
@@ -61,7 +61,7 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
 }
 
 // Queries about a partition before it is compiled. In the real library, a merged partition's handle
-// belongs to one member, so the plugin answers for the whole partition.
+// belongs to one of the partitions that were merged, so the plugin answers for all of them.
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
     if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
@@ -123,8 +123,8 @@ abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compil
     return real_compiled_partition_destroy(compiled_partition);
 }
 
-// If neither list has the id, the real library answers from its empty object: success, and a blank
-// tensor.
+// If the id is neither an input nor an output, the real library answers from its empty object:
+// success, and a blank tensor.
 abi::status
 dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
                                                    std::size_t id,

@@ -1,6 +1,5 @@
-// Tensors belong to the real library, and the plugin reads them through it. The plugin records what
-// the library cannot return later: a host scalar's value and, before oneDNN 3.6, the logical
-// tensor.
+// Tensors belong to the real library. The plugin records only data that the library cannot return
+// later: a host scalar's value and, before oneDNN 3.6, the logical tensor.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"

@@ -94,7 +94,7 @@ enum data_type : int {
 #undef MASKWISE_DATA_TYPE
 };
 
-// The operators that the matcher distinguishes, by Maskwise's names. The operators of rows are in
+// The operators that the matcher distinguishes, by Maskwise's names. Element-wise operators are in
 // kernel/rows/operators.inc.
 #define MASKWISE_ONEDNN_OPERATORS(F)                                                               \
     F(exp, 26), F(mat_mul, 39), F(quantize, 49), F(reduce_sum, 57), F(reorder, 60),                \

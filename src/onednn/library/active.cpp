@@ -35,14 +35,14 @@ const char* runtime_text(unsigned runtime) {
     return others[runtime < std::size(others) ? runtime : 0];
 }
 
-// The load line names libtbb, because the usual reason why oneDNN finds no CPU device is a libtbb
-// that is older than the version that oneDNN was built with.
+// The load line names libtbb. If oneDNN finds no CPU device, the usual reason is a libtbb older
+// than the version that oneDNN was built with.
 std::string tbb_text() {
     const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
 }
 
-// Prints the verbose line of a process with oneDNN. `why_inactive` is null if Maskwise is active.
+// Prints the load line. `why_inactive` is null if Maskwise is active.
 void print_load_line(const real_library& library, const char* why_inactive) noexcept try {
     print_verbose(
         "load,version " MASKWISE_VERSION ",oneDNN " + to_string(library.version) + ' ' +
@@ -111,14 +111,14 @@ void warn_if_unreached() {
 
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
-    // The plugin opens and prints nothing for programs without oneDNN, which may inherit
-    // LD_PRELOAD. If a program loads oneDNN later, the first call that reaches the plugin prints
-    // the load line.
+    // A program without oneDNN may inherit LD_PRELOAD. For such a program, the plugin opens and
+    // prints nothing. If a program loads oneDNN later, the first call that reaches the plugin
+    // prints the load line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 
-// A host may bind oneDNN's functions directly, for example by RTLD_DEEPBIND or -Bsymbolic. This
-// line shows that the plugin did nothing.
+// A host may bind oneDNN's functions directly, for example by RTLD_DEEPBIND or -Bsymbolic. Then the
+// line `maskwise,idle` shows that the plugin did nothing.
 [[gnu::destructor]] void on_unload() {
     if (verbose_level() < 1 || real_is_looked_up() || is_switched_off()) return;
     if (const char* const file = find_loaded_onednn())

@@ -20,8 +20,8 @@ void* open_loaded(const char* file) noexcept {
 }
 
 // Returns a handle of the library that defines the probe function found through `handle`. Returns
-// null if the plugin defines the function, or if `handle` finds none. dlsym also searches an
-// object's dependencies, so any library that links oneDNN leads to oneDNN.
+// null if the plugin defines the function, or if it is not found. dlsym also searches an object's
+// dependencies, so any library that links oneDNN leads to oneDNN.
 void* owner_of_probe(void* handle) {
     const void* const probe = find_symbol(handle, probe_name);
     if (probe == nullptr || is_this_plugin(probe)) return nullptr;

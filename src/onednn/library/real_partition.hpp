@@ -7,8 +7,8 @@
 
 namespace maskwise::onednn {
 
-// Ids in the real library's partition; none if the real library returns an error. The caller still
-// owns the handle. Functions that return a list throw std::bad_alloc.
+// Ids in the real library's partition; an empty list if the real library returns an error. The
+// caller still owns the handle. Functions that return a list throw std::bad_alloc.
 std::vector<std::size_t> op_ids(abi::partition partition);
 std::vector<std::size_t> input_ids(abi::partition partition); // of tensors
 std::vector<std::size_t> output_ids(abi::partition partition);

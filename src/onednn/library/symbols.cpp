@@ -13,7 +13,8 @@ struct symbol_tables {
     const std::uint32_t* hashes = nullptr; // DT_GNU_HASH: four numbers, filter, buckets, chains
 };
 
-// The loader has already added the base to most entries, but not in the kernel's object (vDSO).
+// The loader has already added the base to the addresses in an object's dynamic section, except in
+// the kernel's object (vDSO).
 const void* address_of(ElfW(Addr) base, ElfW(Addr) value) {
     return reinterpret_cast<const void*>(value < base ? base + value : value);
 }
@@ -47,7 +48,7 @@ const ElfW(Sym) * entry_of(const symbol_tables& tables, const char* name) {
     std::uint32_t i = buckets[hash % bucket_count];
     if (i < first) return nullptr;
     for (;; ++i) {
-        const std::uint32_t entry = chains[i - first]; // its lowest bit ends the chain
+        const std::uint32_t entry = chains[i - first]; // the last entry of a chain is odd
         const ElfW(Sym)& symbol = tables.symbols[i];
         if ((entry | 1U) == (hash | 1U) && is_same(tables.names + symbol.st_name, name))
             return &symbol;

@@ -12,12 +12,12 @@
 namespace maskwise::onednn {
 namespace {
 
-// A partition that needs more scratch is refused. oneDNN needs less, because its kernels work on
-// smaller pieces.
+// Maskwise refuses a partition that needs more scratch. oneDNN's kernels need less scratch, because
+// they compute tile by tile.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
-// Throws argument_error if a tensor's type differs from its type at add_op, because oneDNN would
-// then choose other types for inner values.
+// Throws argument_error if a tensor's type differs from its type at add_op. oneDNN would then give
+// inner values types that differ from the recorded types.
 void require_types(const row_region& region, const tensor_list& at_compile) {
     // Without a block, the operators run one by one, and oneDNN accepts several types of cond.
     const auto may_differ = [&](const logical_tensor& recorded) {
@@ -218,8 +218,8 @@ assembly::add_gradients(const fusion::gradients_chain& chain) {
     return compiled;
 }
 
-// If a row chain runs first and writes an output, the output may overwrite scores of the same type
-// and layout, unless the scores are a constant or also an operand.
+// If a row chain runs first and writes an output, the output may overwrite the scores. Both must
+// have the same type and layout. The scores must be neither a constant nor an operand of the chain.
 std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& block) const {
     const auto& rows = block.rows;
     if (block.attention || !parts_.segments.empty()) return std::nullopt;

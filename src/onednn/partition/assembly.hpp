@@ -25,10 +25,10 @@ logical_tensor completed(logical_tensor output, const dims& extents);
 // Other values are in scratch memory.
 class assembly {
 public:
-    // Knows the client's inputs that the region reads and does not compute. Throws argument_error
-    // if a tensor has another type than at add_op, an output is missing, or the shape or strides of
-    // an output without layout `any` are unknown. Only a cond may have another type, if the region
-    // has no block.
+    // Adds the client's inputs that the region reads and does not compute. Throws argument_error if
+    // a tensor's type differs from its type at add_op, except that a cond may differ if the region
+    // has no block. Throws argument_error if an output is missing, or if the shape or strides of an
+    // output without layout `any` are unknown.
     assembly(partition_kind kind, const row_region& region, const compile_request& request);
 
     const logical_tensor* find(std::size_t id) const; // null if not known

@@ -20,15 +20,16 @@ struct select_claim {
     bool real_supports = false; // whether oneDNN supports the partition, too
 };
 
-// The operators of a partition, with the block that Maskwise runs among them. If there is neither a
-// block nor gradients, oneDNN runs all operators except Selects.
+// The operators of a partition. Maskwise runs the operators of the block (a row chain or attention)
+// or of the gradients. If there is neither a block nor gradients, oneDNN runs all operators except
+// Selects.
 struct row_region {
     graph_settings settings;
     op_list records;            // in topological order
     std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
-    std::optional<fusion::block> block; // has attention only if attention is the whole region
-    std::optional<fusion::gradients_chain> gradients = {}; // only if they are the whole region
+    std::optional<fusion::block> block; // has attention only if it covers the region
+    std::optional<fusion::gradients_chain> gradients = {}; // set only if they cover the region
 };
 
 // The records of these operators.
@@ -38,12 +39,14 @@ inline op_list records_of(const op_list& candidates, const std::vector<graph::op
     return records;
 }
 
-// Single-operator partitions that the client gets as one partition, and the answers to the client's
-// queries. The group runs as a row chain, or else operator by operator.
+// Partitions of one operator each that Maskwise presents to the client as a single partition. The
+// members below answer the client's queries. The group runs as a row chain, or else operator by
+// operator.
 struct merged_group {
     row_region region;
-    std::string names;               // of the operators, for verbose lines
-    std::vector<std::size_t> op_ids; // in topological order; the group has the last one's handle
+    std::string names; // of the operators, for verbose lines
+    // In topological order. The handle of the last operator's partition represents the group.
+    std::vector<std::size_t> op_ids;
     std::vector<abi::logical_tensor> inputs, outputs; // as the client described them
 };
 

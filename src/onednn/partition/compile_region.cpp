@@ -52,8 +52,8 @@ void complete_outputs(const row_region& region, compile_request& request) {
                              " has elements that overlap");
 }
 
-// The record with the shapes at compile. The second output, a SoftMax's statistics, is unchanged,
-// because the client describes the statistics at compile.
+// The record with the shapes at compile. A SoftMax's statistics (the second output) keep the
+// description from add_op. Their description at compile is read from the request.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
@@ -62,8 +62,8 @@ std::shared_ptr<const op_record> record_with(const op_record& record, const grap
     return copy;
 }
 
-// The region with the shapes at compile. It has a block only if a single chain is still the whole
-// region.
+// The region with the shapes at compile. `block` is set only if one row chain still covers the
+// whole region.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
     for (std::size_t i = 0; i < ops.size(); ++i)
@@ -129,8 +129,8 @@ std::unique_ptr<executable> compile_gradients(const row_region& region,
     return parts.finish();
 }
 
-// oneDNN runs the operators before and after the row chain; a merged group has none. Each oneDNN
-// part chooses its outputs' layouts, except that the scores must be dense.
+// oneDNN runs the operators before and after the row chain. In a merged partition, the chain is the
+// whole partition. oneDNN chooses the layouts of its outputs, except that the scores must be dense.
 std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
     assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
@@ -160,7 +160,7 @@ struct attempt {
 
 using compile_function = std::unique_ptr<executable>(const row_region&, const compile_request&);
 
-// Compiles the region in one way, and prints the outcome as a verbose line.
+// Compiles the region with `compile`, and prints the outcome as a verbose line.
 attempt try_compile(compile_function& compile, partition_kind kind, std::size_t partition,
                     const row_region& region, const compile_request& request) {
     try {
@@ -174,7 +174,7 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
 }
 
 // Tries gradients, then attention, then the row chain. Returns the first attempt that compiles,
-// else the last one. After attention, tries the row chain only if it is faster than oneDNN.
+// else the last attempt. After attention, tries the row chain only if it is faster than oneDNN.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.gradients) {
         auto whole =
@@ -199,9 +199,10 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return try_block(partition, region, request).compiled;
 }
 
-// The claim is visible, so oneDNN cannot compile the partition instead. Checks and completes dst.
-// Searches the chain again if the client compiles with shapes other than at add_op. If oneDNN
-// throws in compile_operators, the exception is replaced by the row chain's error, if there is one.
+// The client sees the merged partition as supported, so Maskwise must compile it: oneDNN has no
+// partition to compile instead. Checks and completes dst. Searches the chain again if the client
+// compiles with shapes other than at add_op. An `error` from compile_operators passes through. Any
+// other exception is oneDNN's; the row chain's failure, if any, is thrown in its place.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

@@ -18,8 +18,8 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
 
 // Compiles a merged group. The plugin has claimed the group for every shape and layout. So if the
 // row chain does not compile, the group runs operator by operator. Throws if oneDNN cannot compile
-// an operator. Throws argument_error if a tensor has another type than at add_op. Only a cond may
-// have another type, if the group runs operator by operator.
+// an operator. Throws argument_error if a tensor's type differs from its type at add_op, except
+// that a cond may differ if the group runs operator by operator.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request);
 

@@ -49,8 +49,8 @@ std::string executable::describe() const {
     return text.empty() ? "oneDNN operator by operator" : text;
 }
 
-// Returns scratch in `client_memory`. If that is null, returns an earlier execution's scratch, or
-// new scratch if there is none.
+// Returns scratch in `client_memory`. If `client_memory` is null, returns cached scratch of an
+// earlier execution, or new scratch.
 std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memory) const {
     if (auto cached = client_memory ? nullptr : scratch_.take()) return cached;
     auto taken = std::make_unique<scratch>();

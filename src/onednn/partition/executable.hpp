@@ -43,8 +43,8 @@ struct execution {
     }
 };
 
-// A step of a compiled partition: a Select, a block, gradients, a copy, or one of oneDNN's
-// partitions. Any number of threads may run a segment at once.
+// A step of a compiled partition: a Select, a row chain, attention, gradients, a copy, or one of
+// oneDNN's partitions. Any number of threads may run a segment at once.
 class segment {
 public:
     virtual ~segment() = default;
@@ -72,7 +72,7 @@ struct executable_parts {
     partition_kind kind;
     abi::engine engine;
     tensor_list inputs;                       // as given to compile
-    tensor_list outputs;                      // the same, with shapes and strides filled in
+    tensor_list outputs;                      // as given to compile, with all shapes and strides
     std::vector<std::size_t> output_ids;      // of the results; `outputs` may list other tensors
     std::optional<abi::inplace_pair> inplace; // an input, and the output that may overwrite it
     std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of the lists

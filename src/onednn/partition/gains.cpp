@@ -62,7 +62,7 @@ bool onednn_has_amx() {
 
 std::string reason_against_rows(const row_region& region) {
     if (std::ranges::count(region.ops, graph::op_kind::select, &graph::op::kind) == 0)
-        return "oneDNN is as fast without a Select";
+        return "oneDNN is as fast, because there is no Select";
     if (masks_by_arithmetic(region.block->rows))
         return "this oneDNN is as fast with a mask that replaces scores where it is true";
     if (masks_element_by_element(region.ops, region.block->rows))

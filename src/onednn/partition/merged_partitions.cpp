@@ -80,7 +80,7 @@ std::shared_ptr<const merged_group> make_group(const graph_record& graph,
     return group;
 }
 
-// The graph's groups of single-operator partitions. Throws argument_error if a tensor cannot be
+// The groups of single-operator partitions to merge. Throws argument_error if a tensor cannot be
 // read.
 group_map find_merged_groups(const graph_record& record, const single_op_set& single) {
     const auto ops = translate_all(record);

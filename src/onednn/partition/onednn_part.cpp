@@ -183,7 +183,7 @@ bool needs_copy(const logical_tensor& output) {
 }
 
 // Adds an output of the segment. `output` has the layout that oneDNN chose. `requested` is the
-// tensor that the client or a later part expects. If `requested` needs a copy, adds the copy to
+// tensor that the client or a later segment expects. If `requested` needs a copy, adds the copy to
 // `results`.
 void take_output(assembly& target, onednn_segment& segment, const logical_tensor& output,
                  const logical_tensor& requested, std::vector<copy>& results) {
@@ -220,7 +220,7 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
 
-// `requested` has the tensors that the client or later partitions expect.
+// `requested` has the tensors that the client or later segments expect.
 void add_by_onednn(assembly& target, owned_partition partition, const compile_request& requested) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
@@ -251,7 +251,7 @@ void add_partition(assembly& target, owned_partition partition, const op_list& o
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
     if (!select && !is_supported(partition.get()))
-        throw argument_error("oneDNN does not support a part of the region as a partition");
+        throw argument_error("oneDNN does not support a partition of the region's operators");
     compile_request requested{{}, {}, engine};
     for (const std::size_t id : input_ids(partition.get()))
         requested.inputs.push_back(target.known(id));
@@ -260,15 +260,15 @@ void add_partition(assembly& target, owned_partition partition, const op_list& o
                                                                      : target.wanted(id));
     if (requested.inputs.size() > max_segment_inputs ||
         requested.outputs.size() > max_segment_outputs)
-        throw argument_error("a part has " + std::to_string(requested.inputs.size()) +
+        throw argument_error("a oneDNN partition has " + std::to_string(requested.inputs.size()) +
                              " inputs and " + std::to_string(requested.outputs.size()) +
                              " outputs, which are too many");
     if (select && add_as_select(target, *select, requested.inputs, requested.outputs)) return;
     add_by_onednn(target, std::move(partition), requested);
 }
 
-// oneDNN supports host scalars only inside larger partitions. Compiling a part with a host scalar
-// would throw.
+// oneDNN supports host scalars only inside larger partitions. Compiling these operators with a host
+// scalar would throw.
 void refuse_host_scalars(const assembly& target, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
         const auto* const now = target.find(input.id);
@@ -277,8 +277,7 @@ void refuse_host_scalars(const assembly& target, const op_list& ops) {
     };
     for (const auto& op : ops)
         if (std::ranges::any_of(op->inputs, is_host_scalar))
-            throw argument_error("operator " + std::to_string(op->id) +
-                                 " of a part takes a host scalar");
+            throw argument_error("operator " + std::to_string(op->id) + " takes a host scalar");
 }
 
 } // namespace

@@ -125,7 +125,7 @@ struct graph_record {
     graph_settings settings;
     bool has_select = false, has_marker = false;
     op_list ops;                          // in order of add_op, ids may repeat
-    std::vector<listed_partition> listed; // by the last filter; empty if nothing is merged
+    std::vector<listed_partition> listed; // after the last filter; empty if nothing is merged
 };
 
 // The first tensor with that id, or null.

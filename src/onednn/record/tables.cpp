@@ -7,7 +7,8 @@ namespace {
 
 constinit side_tables the_tables;
 
-// A fork waits for the lock. Else the child could inherit a lock that none of its threads releases.
+// A fork waits for the lock. Else another thread could hold the lock during the fork. The child
+// does not have that thread, so nothing would release the child's copy of the lock.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { table_writes.lock(); }, [] { table_writes.unlock(); }, [] { table_writes.unlock(); });
 

@@ -30,8 +30,8 @@ public:
         return entry != nullptr ? entry->record.load(std::memory_order_relaxed) : nullptr;
     }
 
-    // Stores `record` for `handle` and frees an earlier record. If it throws std::bad_alloc, the
-    // map is unchanged.
+    // Stores `record` for `handle` and frees an earlier record. May throw std::bad_alloc, which
+    // leaves the map unchanged.
     void insert(const void* handle, std::unique_ptr<Record> record) {
         std::unique_ptr<Record> replaced; // freed after the lock is released
         const std::lock_guard lock(table_writes);
@@ -40,7 +40,7 @@ public:
         entry.handle.store(handle, std::memory_order_release);
     }
 
-    // Forgets `handle`, if it is known.
+    // Frees the record of `handle`, if the map has a record.
     void erase(const void* handle) {
         std::unique_ptr<Record> erased; // freed after the lock is released
         const std::lock_guard lock(table_writes);
