@@ -17,7 +17,7 @@ void print(const char* name, const std::vector<T>& values) {
     std::cout << '\n';
 }
 
-// cond has one element per column and src_1 is one fill value. Both broadcast to {2,4}.
+// cond has one element per column and src_1 is one fill value. cond and src_1 broadcast to {2,4}.
 void onednn() {
     const plan select =
         compile(dialect::onednn_select,

@@ -11,7 +11,8 @@ using namespace dnnl::graph;
 using lt = logical_tensor;
 
 int main() {
-    // cond has one element per column and src_1 is one fill value. Both broadcast to {2, 4}.
+    // cond has one element per column and src_1 is one fill value. cond and src_1 broadcast to
+    // {2, 4}.
     const lt cond(0, lt::data_type::boolean, {1, 4}, lt::layout_type::strided);
     const lt src_0(1, lt::data_type::f32, {2, 4}, lt::layout_type::strided);
     const lt src_1(2, lt::data_type::f32, {1, 1}, lt::layout_type::strided);
@@ -24,7 +25,7 @@ int main() {
     g.finalize();
     const partition part = g.get_partitions().front();
     if (!part.is_supported()) {
-        std::cout << "select: this oneDNN does not support it\n";
+        std::cout << "this oneDNN does not support Select\n";
         return 1;
     }
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 _broken = ""  # the package's import error, which `python -m maskwise` prints
 try:
-    for needed in ("numpy", "maskwise._core"):  # numpy first, so that the error names it
+    for needed in ("numpy", "maskwise._core"):  # numpy first, so that the error names numpy
         import_module(needed)
     from maskwise._attention import attention, explain_attention, packed_attention
     from maskwise._core import explain, instruction_set, version, where

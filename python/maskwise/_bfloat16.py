@@ -26,11 +26,11 @@ def as_bits(value: Any) -> Any:
 
 
 def promoted(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Converts operands of where() to their common dtype if one is an array of BITS.
+    """Converts operands of where() to their common dtype. At least one operand is an array of BITS.
 
-    bfloat16 stays bfloat16 next to Python's real numbers, booleans and 8-bit integers. It becomes
-    float32 next to wider floats and complex numbers. Other dtypes raise TypeError. ml_dtypes
-    promotes in the same way, except for Python floats.
+    bfloat16 stays bfloat16 next to Python's real numbers, booleans and 8-bit integers. bfloat16
+    becomes float32 next to wider floats and complex numbers. Other dtypes raise TypeError.
+    ml_dtypes promotes in the same way, except for Python floats.
     """
     if is_bits(condition):
         condition = condition.view(np.uint16) << 1 != 0

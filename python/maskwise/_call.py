@@ -31,10 +31,10 @@ class AttentionCall(NamedTuple):
     is_causal: bool = False
     scale: float | None = None
     enable_gqa: bool = False
-    soft_cap: float | None = None  # 0: none
+    soft_cap: float | None = None  # 0: no cap
     window: Window | None = None
     sinks: ArrayOrNone = None
-    key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past its end are masked
+    key_mask: ArrayOrNone = None  # boolean (batch, keys); keys past the mask's end are masked
     offset: ArrayOrNone = None  # position of row 0 among the keys
     document_ids: ArrayOrNone = None  # (batch, length): a row keeps the keys with the row's id
     mask_rules: ArrayOrNone = None  # a Mask's rules as integers; attn_mask has the Mask's array

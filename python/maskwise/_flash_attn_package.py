@@ -140,8 +140,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs this package. Does nothing if a flash_attn is installed, or if torch has a GPU, on
-    which the real package runs. Returns whether this package is installed."""
+    """Installs this package. Does nothing if a flash_attn package is installed, or if torch has a
+    GPU, on which the real package runs. Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():

@@ -1,6 +1,7 @@
 """Keys and values in blocks: flash_attn's block_table.
 
-Blocks are (blocks, block size, heads, depth), a table is (sequences, blocks of a sequence).
+The blocks have shape (blocks, block size, heads, depth), the table (sequences, blocks of a
+sequence).
 """
 
 # mypy may check the package without torch.
@@ -19,7 +20,7 @@ from maskwise._torch_tensors import as_array, indices, is_followed
 
 
 def keys_of(blocks: torch.Tensor, table: torch.Tensor) -> int:
-    """The number of keys for which a sequence has blocks in the table, which is checked."""
+    """Checks the table. Returns the number of keys for which a sequence has blocks."""
     if table.ndim != 2 or blocks.shape[1] == 0:
         shapes = f"{tuple(table.shape)} for blocks of {blocks.shape[1]} keys"
         raise ValueError(f"block_table has shape {shapes}, expected (sequences, blocks)")
@@ -41,7 +42,8 @@ def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Ten
 
 
 def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor) -> AttentionCall:
-    """The call with `table` as page table of its blocks. If torch tracks the call, copies them."""
+    """The call with `table` as its page table. If torch tracks the call, instead copies the
+    blocks."""
     size = call.key.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
     table = table[:, : -(-most // size)]
@@ -52,7 +54,7 @@ def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor)
 
 
 def _unpaged(blocks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    """(sequences, keys, heads, depth)."""
+    """The keys of each sequence's blocks: (sequences, keys, heads, depth)."""
     used = table.long().clamp(0, max(blocks.shape[0] - 1, 0))
     keys = table.shape[1] * blocks.shape[1]
     return blocks[used].reshape(table.shape[0], keys, *blocks.shape[2:])
@@ -65,7 +67,8 @@ def packed_with_blocks(
     cu_seqlens_k: torch.Tensor,
     is_causal: bool,
 ) -> AttentionCall:
-    """A call of packed rows, as one sequence of documents. A document's keys begin with a block."""
+    """A call of packed rows, as one sequence of documents. A document's keys begin at the start of
+    a block."""
     size, counts = call.key.shape[1], cu_seqlens_k.diff()
     mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(call.query), int(counts.sum()))
     blocks = -(-counts // size)

@@ -146,7 +146,8 @@ def check_onednn() -> str:
         check=False,
     )
     if ran.returncode or ran.stderr:
-        raise RuntimeError(ran.stderr.strip() or f"Python with it exits with {ran.returncode}")
+        status = f"Python with the plugin exits with {ran.returncode}"
+        raise RuntimeError(ran.stderr.strip() or status)
     return plugin
 
 
@@ -212,8 +213,8 @@ def examine(integration: Integration) -> bool:
     known = (
         "tested"
         if version in integration.tested
-        else f"not tested ({', '.join(integration.tested)})"
+        else f"not tested (tested: {', '.join(integration.tested)})"
     )
-    print(f"works   {version}, {known}" if version else "works   for programs that bring it")
+    print(f"works   {version}, {known}" if version else "works   for programs that contain oneDNN")
     print(f"{'':<23}{use}")
     return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST = 2**48
 HIGHEST = 24  # maximum height of a picture in inches
-Numbers = tuple[int, ...]  # one, or one per sequence; empty if unset
+Numbers = tuple[int, ...]  # one number, or one per sequence; empty if unset
 Document = tuple[int, int, int, int]  # first row, rows, first key, keys
 
 
@@ -58,7 +58,7 @@ def _joined(name: str, a: Numbers, b: Numbers, join: Any) -> Numbers:
     if not a or not b:
         return a or b
     if len(a) != len(b) and 1 not in (len(a), len(b)):
-        raise ValueError(f"{name} of {len(a)} and of {len(b)} sequences")
+        raise ValueError(f"{name} of {len(a)} and of {len(b)} sequences do not combine")
     return tuple(join(a[i % len(a)], b[i % len(b)]) for i in range(max(len(a), len(b))))
 
 
@@ -224,7 +224,7 @@ def _bounds(name: str, value: Any) -> NDArray[Any]:
 
 
 class Mask:
-    """The keys that each row of scores keeps. `a & b` has the rules of both.
+    """The keys that each row of scores keeps. `a & b` has the rules of a and b.
 
         Mask.causal() & Mask.window(127, 0)            # the last 128 keys
         Mask.causal() & Mask.lengths([900, 1024])      # a batch, padded on the right
@@ -317,7 +317,8 @@ class Mask:
         rows = _ids("row_ids", row_ids)
         keys = rows if key_ids is None else _ids("key_ids", key_ids)
         if len(rows) != len(keys) and 1 not in (len(rows), len(keys)):
-            raise ValueError(f"ids of {len(rows)} and of {len(keys)} sequences")
+            both = f"row_ids of {len(rows)} and key_ids of {len(keys)} sequences"
+            raise ValueError(f"{both} do not combine")
         count = max(len(rows), len(keys))
         pairs = ((rows[i % len(rows)], keys[i % len(keys)]) for i in range(count))
         return cls._from_rules(documents=tuple(_documents(*pair) for pair in pairs))
@@ -332,7 +333,8 @@ class Mask:
         rows = _bounds("cu_seqlens_q", cu_seqlens_q)
         keys = rows if cu_seqlens_k is None else _bounds("cu_seqlens_k", cu_seqlens_k)
         if len(rows) != len(keys):
-            raise ValueError(f"cu_seqlens of {len(rows) - 1} and of {len(keys) - 1} documents")
+            both = f"cu_seqlens of {len(rows) - 1} and of {len(keys) - 1} documents"
+            raise ValueError(f"{both} do not combine")
         lists = (rows[:-1], np.diff(rows), keys[:-1], np.diff(keys))
         documents = tuple(zip(*(one.tolist() for one in lists), strict=True))
         return cls._from_rules(from_end=True, in_documents=True, documents=(documents,))

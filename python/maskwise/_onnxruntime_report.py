@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.model, options_of(options.threads), providers=["CPUExecutionProvider"]
         )
     except ort.capi.onnxruntime_pybind11_state.NotImplemented as failure:
-        print(f"ONNX Runtime alone does not run it: {_report.first_line(failure)}")
+        print(f"ONNX Runtime alone does not run the model: {_report.first_line(failure)}")
         return 0
     inputs = _report.draw_inputs(ports, extents)
     runs = (lambda: with_it.run(None, inputs), lambda: without.run(None, inputs))

@@ -96,7 +96,8 @@ def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> An
 
 
 def writable(out: Any) -> Any:
-    """An array over the memory of `out`. Raises TypeError or BufferError if there is none."""
+    """An array over the memory of `out`. Raises TypeError or BufferError if NumPy cannot write to
+    `out`."""
     refuse_unreadable(out)
     if is_tensor(out):
         return import_module("maskwise._torch_tensors").writable(out)

@@ -59,7 +59,7 @@ def select(
         raise ValueError(f"dialect is '{dialect}', expected one of {known}")
     expands = _arguments.instance("auto_broadcast", auto_broadcast, str, "a string") == "numpy"
     if auto_broadcast == "none" and dialect.startswith("onnx"):
-        raise ValueError("auto_broadcast is 'none', expected numpy: ONNX has no other")
+        raise ValueError("auto_broadcast is 'none', expected numpy: ONNX has no other value")
     if auto_broadcast not in ("numpy", "none"):
         raise ValueError(f"auto_broadcast is '{auto_broadcast}', expected numpy or none")
     number = _core.dialects[dialect]

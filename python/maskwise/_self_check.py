@@ -85,11 +85,11 @@ def numpy_version() -> str:
 def examine_parts() -> int:
     """The report on a package that cannot be loaded."""
     row("maskwise", f"CANNOT BE LOADED: {maskwise._broken.strip().splitlines()[0]}")
-    row("in", PACKAGE)
+    row("folder", PACKAGE)
     row("python", f"{sys.version.split()[0]} {sys.executable}")
-    row("it looks for", " or ".join(f"_core{suffix}" for suffix in EXTENSION_SUFFIXES))
-    row("there is", ", ".join(one.name for one in PACKAGE.glob("_core*.so")) or "no _core")
-    row("lib holds", ", ".join(sorted(one.name for one in PACKAGE.glob("lib/*"))) or "nothing")
+    row("expected", " or ".join(f"_core{suffix}" for suffix in EXTENSION_SUFFIXES))
+    row("found", ", ".join(one.name for one in PACKAGE.glob("_core*.so")) or "no _core")
+    row("files in lib", ", ".join(sorted(one.name for one in PACKAGE.glob("lib/*"))) or "nothing")
     row("numpy", numpy_version())
     row("verdict", "BROKEN")
     return 1
@@ -112,7 +112,7 @@ def examine() -> int:
         row(name, value)
     faults = [
         name
-        for name, is_right in (("same as NumPy", selects), ("attention ok", attends))
+        for name, is_right in (("where ok", selects), ("attention ok", attends))
         if not check(name, is_right)
     ]
     print()

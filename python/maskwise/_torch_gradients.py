@@ -34,7 +34,7 @@ def can_run(call: AttentionCall) -> bool:
 
 
 def run(call: AttentionCall) -> torch.Tensor:
-    """The result. Its backward reuses the rules of a Mask."""
+    """Computes the result. The backward pass reuses the rules of a Mask."""
     operands = (call.query, call.key, call.value, mask_array(call), call.sinks)
     return _Attention.apply(call, *operands)
 

@@ -134,7 +134,7 @@ def kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
 def written(
     rules: Mask, array: torch.Tensor | None, extents: tuple[int, int], leading: tuple[int, ...]
 ) -> torch.Tensor | None:
-    """Rules and their array as one array. `extents`: rows and keys. `leading`: the result's
+    """Combines rules and an array in one array. `extents`: rows and keys. `leading`: the result's
     dimensions before its rows, sequences first."""
     sequences = leading[0] if leading else 1
     if rules._rules.slopes:

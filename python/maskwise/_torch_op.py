@@ -114,7 +114,7 @@ def _(*operands: Any) -> torch.Tensor:
     device_types="cpu",
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The operator if a gradient is needed: also returns log(sum of exp(score)) per row."""
+    """The operator for calls that need a gradient. Also returns log(sum of exp(score)) per row."""
     return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 
@@ -271,8 +271,8 @@ def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor
         call = call.changed(attn_mask=kept_by_rules(AttentionCall(*one)), mask_rules=None)
     if any(getattr(call, name) is not None for name in SMALL):
         raise NotImplementedError(
-            "torch.ops.maskwise.attention in vmap: no key_mask, offset or document_ids, and no "
-            "mask_rules with attn_mask"
+            "torch.ops.maskwise.attention in vmap takes no key_mask, offset or document_ids, "
+            "and no mask_rules with attn_mask"
         )
     tensors = {name: getattr(call, name) for name in TENSORS}
     ranks = {  # numbers of broadcast dimensions
@@ -311,7 +311,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
         return run_native(call)
     if needs_core:
         raise BufferError(
-            "out and return_statistics need tensors that torch does not track, as for gradients"
+            "out and return_statistics need tensors that torch does not track for gradients"
         )
     if call.is_packed:
         q, k, v = (one.swapaxes(0, 1) for one in call[:3])
@@ -352,7 +352,8 @@ def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
-    """Runs the operator. The operator has no tangents, so torch's operators compute them."""
+    """Runs the operator. The operator has no tangents, so torch's operators compute calls in
+    forward mode."""
     if forward_ad._current_level < 0:
         return call_operator(call)
     with sdpa_kernel(SDPBackend.MATH):

@@ -16,7 +16,8 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """Calls mask(). None in continuous batching, where layers read the keys from a paged cache."""
+    """Calls mask(). Returns None in continuous batching, where layers read the keys from a paged
+    cache."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -98,8 +99,8 @@ def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) 
 def traced_documents(
     others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """Each row's document from traced position_ids; all 0 if there is only one. None if the
-    position_ids are not traced, or cannot define documents."""
+    """Each row's document from traced position_ids; all 0 if there is only one document. None if
+    the position_ids are not traced, or cannot define documents."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or not is_traced(positions):
         return None

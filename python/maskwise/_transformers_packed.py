@@ -51,8 +51,8 @@ class Packed:
 
 
 def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The document of each place, and the place's index in the document. Past the end of the last
-    document, the document is the number of documents."""
+    """The document of each place, and the place's index in the document. Places past the last
+    document's end get the number of documents."""
     places = torch.arange(length, device=ends.device)
     document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
     return document, places - ends[document]
@@ -67,7 +67,7 @@ def packed_of(
         return None
     if query.shape[0] != 1:
         raise ValueError(
-            f"cu_seq_lens_q is for documents packed into one sequence, query has {query.shape[0]}"
+            f"cu_seq_lens_q is for documents in one sequence, query has {query.shape[0]} sequences"
         )
     keys = others.get("cu_seq_lens_k")
     return Packed(ends, ends if keys is None else keys, causal, window)

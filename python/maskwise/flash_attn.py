@@ -237,7 +237,7 @@ def _require_rows(index: torch.Tensor | None, q: torch.Tensor, cache: torch.Tens
     rows = index.tolist()
     if len(rows) != q.shape[0] or not all(0 <= row < cache.shape[0] for row in rows):
         raise ValueError(
-            f"cache_batch_idx is {rows}, expected {q.shape[0]} of {cache.shape[0]} rows"
+            f"cache_batch_idx is {rows}, expected {q.shape[0]} indices below {cache.shape[0]}"
         )
 
 
@@ -267,9 +267,9 @@ def flash_attn_with_kvcache(
     """Attention of new rows and a cache. The cache is (batch, keys, heads, depth), or (blocks,
     block size, heads, depth) with a block table.
 
-    First writes the new keys k and values v into the cache after each sequence's cache_seqlens.
-    Before that, rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k. Row i is at
-    position cache_seqlens + i. Without causal and window, all rows of q are at cache_seqlens.
+    First, rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k. Row i is at
+    position cache_seqlens + i. Without causal and window, all rows of q are at cache_seqlens. Then
+    k and v are written into the cache after each sequence's cache_seqlens.
     """
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
@@ -336,7 +336,8 @@ def _attend_lengths(
 
 def install() -> bool:
     """Installs a package named flash_attn, with bert_padding and flash_attn_interface. Does nothing
-    if one is installed or torch has a GPU. Returns whether Maskwise's package is installed."""
+    if a flash_attn package is installed, or if torch has a GPU. Returns whether Maskwise's package
+    is installed."""
     from maskwise import _flash_attn_package
 
     return _flash_attn_package.install()

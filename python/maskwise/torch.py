@@ -9,10 +9,10 @@
 
     torch.ops.maskwise.attention(query, key, value, attn_mask, ...)    # as an operator
 
-After install(), Maskwise runs attention of float32, bfloat16 and float16 without dropout, if the
-call is large enough to gain, also with gradients. torch.nn.attention.varlen.varlen_attn gets a CPU
-kernel. Maskwise runs where and masked_fill from 4096 elements, except for booleans and a few other
-types and layouts. torch runs all other calls, and compiled models.
+After install(), Maskwise runs attention of float32, bfloat16 and float16, also with gradients, if
+the call has no dropout and is large enough to gain. torch.nn.attention.varlen.varlen_attn gets a
+CPU kernel. Maskwise runs where and masked_fill from 4096 elements, except for booleans and a few
+other types and layouts. torch runs all other calls, and compiled models.
 `python -m maskwise run program.py` runs a program after install().
 """
 
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "installed", "uninstall"]
 
-# Bound on q's elements times the keys: below, torch is as fast. For float32; half in 16 bits.
+# Bound on q's elements times the number of keys, for float32. Below the bound, torch is as fast.
+# For 16-bit types, the bound is half.
 LEAST_PRODUCTS = 2**19
 TIMES_WITH_GRADIENTS = 4  # factor of the bound with gradients, because Python runs for each call
 

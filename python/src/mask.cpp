@@ -1,4 +1,4 @@
-// The parts of Python's Mask: rules, and the maps of an array that does not change.
+// The parts of Python's Mask: rules, and cached tile maps of an array that does not change.
 #include "entries.hpp"
 
 #include <nanobind/stl/array.h>

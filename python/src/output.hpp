@@ -11,7 +11,8 @@ nb::object allocate_row_major(const dims& extents, nb::handle dtype);
 // shapes do not broadcast.
 nb::object allocate_output(const request& call);
 
-// Throws TypeError or ValueError if `out` cannot receive the result: check_array, check_overlaps.
+// Throws TypeError or ValueError if `out` cannot receive the result. Calls check_array and
+// check_overlaps.
 void check_output(const request& call, nb::handle out);
 
 // Throws TypeError or ValueError if `out` is not a writable array of this shape and dtype.

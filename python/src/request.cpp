@@ -78,10 +78,10 @@ bool has_signalling_nan(PyArrayObject* array) {
     return false;
 }
 
-// Casts an operand that is no larger than one piece of the iterator. A broadcast row is then cast
+// Casts an operand that is no larger than one buffer of the iterator. A broadcast row is then cast
 // once, and the other operands are read in place. Skips arrays that are not C-contiguous, because a
 // cast would lose the order that numpy.where's result follows. Skips signalling NaNs, because NumPy
-// warns when it casts a whole array, but not when numpy.where casts pieces.
+// warns when it casts a whole array, but not when numpy.where casts into buffers.
 void cast_if_small(nb::object& operand, nb::handle dtype) {
     PyArrayObject* const array = as_array(operand);
     if (is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
@@ -101,7 +101,7 @@ bool has_dtype(nb::handle array, nb::handle dtype) {
 }
 
 // NumPy refuses to cast a date without a unit to one with a unit. For many elements, NumPy's casts
-// set this exception without the GIL. numpy.where sets it with the GIL, so it runs such calls.
+// set this exception without the GIL. numpy.where holds the GIL, so numpy.where runs these calls.
 bool lacks_unit(PyArray_Descr* dtype) {
     if (dtype->type_num != NPY_DATETIME) return false;
     const auto* const unit =
@@ -163,8 +163,8 @@ request make_request(nb::handle condition, nb::handle x, nb::handle y) {
         call.why = "x and y differ in dtype and are cast piece by piece";
     } else {
         call.how = way::plan;
-        call.why =
-            "operands of the result's dtype are read in place; small operands of others are cast";
+        call.why = "operands of the result's dtype are read in place; "
+                   "small operands of other dtypes are cast";
     }
     return call;
 }

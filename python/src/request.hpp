@@ -9,11 +9,11 @@ namespace maskwise::python {
 
 enum class way : std::uint8_t {
     plan,  // one plan reads the arrays in place
-    cast,  // NumPy's iterator casts piece by piece, a plan selects each piece
+    cast,  // NumPy's iterator casts into buffers, a plan selects from each buffer
     numpy, // numpy.where
 };
 
-// Elements per cast piece. The buffers of three operands fit L2.
+// Elements per buffer of the casting iterator. The buffers of three operands fit L2.
 inline constexpr npy_intp cast_elements = 16 << 10;
 
 // All arrays are exact NumPy arrays.

@@ -10,7 +10,7 @@ inline void* torch_library() {
     return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW);
 }
 
-// Null if the library has no such name.
+// Sets `pointer` to null if the library does not export `name`.
 template <class Pointer>
 void find_symbol(void* library, const char* name, Pointer& pointer) {
     pointer = reinterpret_cast<Pointer>(dlsym(library, name));

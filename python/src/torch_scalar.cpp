@@ -54,7 +54,7 @@ std::optional<torch_element> as_f16(float value) {
     return bytes_of(static_cast<std::uint16_t>(sign | rest));
 }
 
-// False for finite numbers beyond the type's largest one, which torch refuses, and for NaN.
+// False for NaN, and for finite numbers beyond the type's largest number, which torch refuses.
 template <class Number>
 bool fits(Number number, double largest) {
     const auto value = static_cast<double>(number);

@@ -27,7 +27,8 @@ public:
     // `kernels` is the common prefix of the names of torch's kernels; a capability is the suffix.
     dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Finds torch's kernel; false if none. `capability`: torch's name of the instruction set.
+    // Finds torch's kernel. False if no kernel is found. `capability`: torch's name of the
+    // instruction set.
     bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
         find_symbol(torch_library(), symbol_, place_);
@@ -97,8 +98,8 @@ byte_range bytes_of(const iterator_operands& operands, std::size_t operand, data
     return range;
 }
 
-// Whether an operand is exactly the result's memory, or does not overlap that memory. torch does
-// not refuse every other overlap. torch's result then depends on the order of its loops.
+// Whether an operand is exactly the result's memory, or does not overlap that memory. torch accepts
+// some other overlaps. torch's result then depends on the order of its loops.
 bool is_apart(const iterator_operands& operands, std::size_t operand, data_type type) {
     if (type == operands.type && operands.addresses[operand] == operands.addresses[0] &&
         operands.strides_bytes[operand] == operands.strides_bytes[0])

@@ -442,7 +442,7 @@ def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
     """The report prints claims even if the model fails without Maskwise or with random inputs."""
     alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
     assert alone.returncode == 0, alone.stderr
-    assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run it" in alone.stdout
+    assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run the model" in alone.stdout
     failed = report(where_model(F32, [["a"], ["b"], ["b"]]), tmp_path, "--dim", "a=3")
     assert failed.returncode == 1
     assert "1 of 1" in failed.stdout and "condition is {3}" in failed.stdout

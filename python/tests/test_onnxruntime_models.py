@@ -139,7 +139,7 @@ def assigned(session: Any) -> tuple[list[str], list[str]]:
     return [n for is_ours, n in wheres if is_ours], [n for is_ours, n in wheres if not is_ours]
 
 
-def test_every_model_is_here() -> None:
+def test_every_model_has_expected_claims() -> None:
     assert sorted(path.stem for path in MODELS.glob("*.json")) == sorted(CLAIMS)
 
 

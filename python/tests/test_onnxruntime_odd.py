@@ -48,7 +48,7 @@ REFUSED_ALONE_BEFORE = (
 
 
 # Cases that Maskwise runs and ONNX Runtime 1.32 refuses: cosine and sine caches of different
-# lengths, a prompt with a past (1.24 runs it), and a past whose keys and values differ in depth.
+# lengths, a prompt with a past (which 1.24 runs), and a past whose keys and values differ in depth.
 # Values without columns crash ONNX Runtime.
 REFUSED_BY_STOCK = (
     "must have the same shape|for a static cache|past_value' dimension 3|^the process ended"
@@ -155,7 +155,7 @@ def multi_head_case(**feeds: Any) -> Case:
     return Case("MultiHeadAttention", arrays, outputs, {"num_heads": 2}, 20)
 
 
-# Forms that ONNX Runtime's kernels accept, but its documents do not mention.
+# Forms that ONNX Runtime's kernels accept, but ONNX Runtime's documents do not mention.
 FORMS = {
     "lengths of {batch, 1}": group_case(seqlens_k=np.array([[9], [6]], np.int32)),
     "more positions than rows": group_case(position_ids=np.arange(24).reshape(2, 4, 3)),
@@ -210,11 +210,13 @@ def test_keys_past_a_length_do_not_matter() -> None:
     expect_same(case, got, expected)
 
 
-@pytest.mark.skipif(not IS_NEW, reason="ONNX Runtime before 1.28 has other rules")
+@pytest.mark.skipif(
+    not IS_NEW, reason="the expected results are those of ONNX Runtime 1.28 and newer"
+)
 @pytest.mark.parametrize("opset", [23, 24])
 @pytest.mark.parametrize("shape", [(1, 9), (7, 1), (9,), (2, 1, 1, 9), (4, 7, 1), (7, 5), (1, 1)])
 @pytest.mark.parametrize("past", [0, 4])
-def test_masks_that_onnx_alone_allows(opset: int, shape: Any, past: int) -> None:
+def test_masks_that_onnx_allows_but_onnx_runtime_refuses(opset: int, shape: Any, past: int) -> None:
     random = np.random.default_rng(opset)
     shape = (*shape[:-1], shape[-1] + past) if shape[-1] > 1 else shape
     feeds = {"Q": random.standard_normal((2, 4, 7, 16)).astype("f")}

@@ -97,12 +97,12 @@ def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled:
 
 
 @pytest.mark.parametrize("form", MODELS)
-def test_a_fusion_that_does_not_report_its_change(form: str, tmp_path: Path) -> None:
+def test_no_claim_if_a_fusion_does_not_report_its_change(form: str, tmp_path: Path) -> None:
     assert_runs(*MODELS[form], tmp_path, claims=0)
 
 
 @pytest.mark.parametrize("form", MODELS)
-def test_without_that_fusion(form: str, tmp_path: Path) -> None:
+def test_the_same_models_without_matmul_transpose_fusion(form: str, tmp_path: Path) -> None:
     assert_runs(*MODELS[form], tmp_path, claims=1, disabled="MatmulTransposeFusion")
 
 

@@ -106,7 +106,7 @@ def network() -> ov.Model:
 
 
 @pytest.mark.parametrize("hint", ["f32", "f16", "bf16", "dynamic"])
-def test_amid_other_operators(hint: str) -> None:
+def test_a_select_amid_other_operators(hint: str) -> None:
     random = np.random.default_rng(2)
     mask, x = random.random((64, 64)) < 0.5, random.standard_normal((64, 64), np.float32) / 64
     y = x @ WEIGHTS
@@ -178,7 +178,7 @@ def test_broadcast_none_requires_equal_shapes() -> None:
 
 @pytest.mark.parametrize("element", [ov.Type.f32, ov.Type.f16, ov.Type.u64], ids=str)
 @pytest.mark.parametrize("shapes", [[[-1, -1]] * 3, [[-1], [2, -1], []], [[-1, 3], [-1, 3], [3]]])
-def test_shapes_that_are_known_at_run_time(shapes: list[list[int]], element: ov.Type) -> None:
+def test_shapes_that_are_known_only_at_run_time(shapes: list[list[int]], element: ov.Type) -> None:
     model = select_model(shapes, element)
     accelerated = accelerate(model, force=True)
     assert accelerated.output(0).partial_shape == model.output(0).partial_shape

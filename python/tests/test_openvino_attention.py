@@ -163,7 +163,7 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
     """Attention. With `keeps_state`, states hold the earlier keys and values, and a Gather reorders
-    them by beam."""
+    both by beam."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -213,7 +213,7 @@ def test_forced_attention_with_a_cache(whole: bool) -> None:
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
 
 
-def test_a_causal_cache_is_never_taken() -> None:
+def test_causal_attention_with_a_cache_is_never_taken() -> None:
     """With a cache, OpenVINO's causal mask aligns the last row with the last key."""
     model = accelerate(cached_model(True, causal=True), force=True)
     assert maskwise.openvino.taken(model) == []
@@ -236,7 +236,7 @@ def test_names_are_openvinos(hint: str, transposed: tuple[str, ...]) -> None:
     assert names == [[{"last"}]] * 2
 
 
-def open_rank_model(operand: str) -> ov.Model:
+def dynamic_rank_model(operand: str) -> ov.Model:
     shapes = {name: ov.PartialShape([1, 130, 2, 16]) for name in "qkv"}
     shapes[operand] = ov.PartialShape.dynamic()
     inputs = [ops.parameter(shape, ov.Type.f32, name=n) for n, shape in shapes.items()]
@@ -246,9 +246,9 @@ def open_rank_model(operand: str) -> ov.Model:
 
 
 @pytest.mark.parametrize("operand", "qkv")
-def test_an_open_rank(operand: str) -> None:
+def test_a_dynamic_rank(operand: str) -> None:
     """A reshape after accelerate may make the depth known."""
-    model = accelerate(open_rank_model(operand))
+    model = accelerate(dynamic_rank_model(operand))
     model.reshape({one.get_friendly_name(): [1, 130, 2, 16] for one in model.get_parameters()})
     assert count_taken(compile_model(model)) == 1
 
@@ -335,7 +335,7 @@ def test_an_inner_value_with_another_consumer() -> None:
         assert maskwise.openvino.taken(accelerate(read)) == []
 
 
-def test_lines_name_every_softmax() -> None:
+def test_verbose_lines_name_every_softmax() -> None:
     ran = in_a_process(
         """
 import maskwise.openvino, openvino as ov

@@ -1,4 +1,4 @@
-"""`accelerate` does not change the model. Programs can use its copy like any OpenVINO model."""
+"""`accelerate` does not change the model. Programs can use the copy like any OpenVINO model."""
 
 from __future__ import annotations
 
@@ -172,8 +172,9 @@ def test_an_export_is_imported(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_cache_is_for_every_core(source: str, tmp_path: Path) -> None:
-    """A core without the extension cannot read an accelerated model's entry, so it recompiles."""
+def test_cores_with_and_without_the_extension_share_a_cache(source: str, tmp_path: Path) -> None:
+    """A core without the extension cannot read an accelerated model's cache entry, so the core
+    compiles the model again."""
     stock = SOURCES[source]()
     seen = []
     for core in (extended(), extended(), ov.Core(), ov.Core(), extended()):

@@ -80,7 +80,7 @@ def test_selects_that_gain_are_taken(model: ov.Model) -> None:
         computed(0, ops.greater),
     ],
 )
-def test_others_are_left_alone(model: ov.Model) -> None:
+def test_other_selects_are_left_to_openvino(model: ov.Model) -> None:
     assert is_left(model)
     assert count_taken(accelerate(model, force=True)) == 1
 
@@ -101,7 +101,7 @@ def test_attention_includes_its_select() -> None:
     assert count_taken(accelerate(scaled)) == 1
 
 
-def test_lines_name_operations_and_reasons() -> None:
+def test_verbose_lines_name_operations_and_reasons() -> None:
     ran = in_a_process(
         """
 import maskwise.openvino, openvino as ov
@@ -272,7 +272,7 @@ print(len(files))
     assert ran.stdout == "1\n", ran.stdout + ran.stderr
 
 
-def test_one_thread_means_one() -> None:
+def test_one_thread_runs_if_one_is_set() -> None:
     """Counts the threads that use processor time."""
     ran = in_a_process("""
 import os, pathlib, time

@@ -59,5 +59,5 @@ def test_logits(path: Path) -> None:
             np.testing.assert_allclose(compiled(feeds)["logits"], expected, rtol=0, atol=1e-5)
 
 
-def test_every_model_is_here() -> None:
+def test_all_12_models_are_found() -> None:
     assert len(MODELS) == 12

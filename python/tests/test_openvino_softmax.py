@@ -236,7 +236,7 @@ def test_chains_with_neighbours_are_left_alone(model: ov.Model) -> None:
     assert chains(accelerate(model)) == []
 
 
-def test_more_dimensions_than_maskwise_has_are_left_alone() -> None:
+def test_chains_of_more_dimensions_than_maskwise_supports_are_left_alone() -> None:
     accelerate(chain_model(shape=(1,) * 68 + (96, 96)))
 
 

@@ -16,7 +16,7 @@ two_dtypes = st.sampled_from(["bfd", "?iq", "iIq", "lef"]).map(lambda kinds: tup
 
 
 @given(operands(st.one_of(one_dtype, two_dtypes.map(lambda k: tuple(map(np.dtype, k))))), st.data())
-def test_into_every_layout(arrays: tuple[Array, Array, Array], data: st.DataObject) -> None:
+def test_out_of_every_layout(arrays: tuple[Array, Array, Array], data: st.DataObject) -> None:
     expected = np.where(*arrays)
     layout = data.draw(st.sampled_from(["dense", "misaligned", "permuted", "stepped"]))
     out = lay_out(np.random.default_rng(1), expected, layout)
@@ -143,7 +143,7 @@ def test_numbers_of_arguments_and_keywords() -> None:
         maskwise.where(c, f, f, like=f)  # type: ignore[call-overload]
 
 
-def test_types_without_a_common_one() -> None:
+def test_types_without_a_common_type() -> None:
     import ml_dtypes
 
     bf16 = f.astype(ml_dtypes.bfloat16)
@@ -160,7 +160,7 @@ def test_an_unknown_instruction_set_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("kind", ["O", "S3"])
-def test_partial_overlaps_of_numpys_dtypes_are_refused(kind: str) -> None:
+def test_partial_overlaps_of_dtypes_that_numpy_runs_are_refused(kind: str) -> None:
     memory = np.arange(8).astype(kind)
     before = memory.tolist()
     condition = np.array([True, False, True, False])

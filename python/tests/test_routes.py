@@ -66,11 +66,11 @@ assert "Maskwise does not support the dtype of x" in maskwise.explain(x != 9, x,
 """
 
 
-def test_a_dtype_of_others_without_ml_dtypes() -> None:
+def test_a_dtype_of_another_library_without_ml_dtypes() -> None:
     assert run_python("-c", FORBID_ML_DTYPES).returncode == 0
 
 
-def test_one_argument_is_numpys() -> None:
+def test_numpy_runs_calls_with_one_argument() -> None:
     for got, expected in zip(maskwise.where(c), np.where(c), strict=True):
         assert_same_bits(got, expected)
 
@@ -82,7 +82,7 @@ def test_explain() -> None:
     assert "cast piece by piece" in maskwise.explain(c[0], large, large.astype("f"))
     assert "converted to booleans piece by piece" in maskwise.explain(large, large, large)
     for operands in ((c, f, f.astype("d")), (f, f, f), (large == 0, large, np.float32(1))):
-        assert "small operands of others are cast" in maskwise.explain(*operands)
+        assert "small operands of other dtypes are cast" in maskwise.explain(*operands)
     assert "the condition's dtype" in maskwise.explain(c.astype(object), f, f)
     assert "the dtype of y" in maskwise.explain(c, f, "a")
     assert "select_x64" in maskwise.explain([True], [1], [2])
@@ -141,8 +141,8 @@ def test_where_can_be_pickled() -> None:
 
 
 def another_thread_runs_during(x: Any, calls: int) -> bool:
-    """Whether a waiting thread runs during the calls. Python forces no thread to release the GIL,
-    so the calls must release it."""
+    """Whether a waiting thread runs during the calls. The long switch interval keeps Python from
+    taking the GIL from a call, so only the call itself can release the GIL."""
     condition, out = np.ones(x.shape, bool), np.empty_like(x)
     start, ran = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: start.wait() and ran.set())

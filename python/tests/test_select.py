@@ -42,7 +42,7 @@ def test_dialects_are_named_as_in_cpp() -> None:
     assert list(TYPES) == names == list(get_args(Dialect))
 
 
-def test_integers_by_default() -> None:
+def test_the_default_dialect_selects_integers() -> None:
     assert maskwise.select([True, False], [1, 2], [3, 4]).tolist() == [1, 4]
     y = np.arange(3)
     assert_same_bits(maskwise.select(c, y, y + 5), np.where(c, y, y + 5))
@@ -67,7 +67,7 @@ def test_no_broadcast(dialect: Any) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["onnx_where_16", "onnx_where_9"])
-def test_onnx_has_no_other_broadcast(dialect: Any) -> None:
+def test_onnx_refuses_auto_broadcast_none(dialect: Any) -> None:
     with pytest.raises(ValueError, match="auto_broadcast is 'none', expected numpy"):
         maskwise.select(c, f, f + 1, auto_broadcast="none", dialect=dialect)
 

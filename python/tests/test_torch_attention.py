@@ -44,7 +44,7 @@ def draw_call(random: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
     shapes = [(batch, heads * groups, rows, depth), (batch, heads, keys, depth)]
     shapes.append((batch, heads, keys, columns))
     arrays = [torch.from_numpy(random.standard_normal(shape)).to(dtype) for shape in shapes]
-    if random.random() < 0.3:  # in memory, heads come after rows, as projections write them
+    if random.random() < 0.3:  # in memory, heads come after rows, as in the result of a projection
         arrays = [a.transpose(1, 2).contiguous().transpose(1, 2) for a in arrays]
     keywords: dict[str, Any] = {"enable_gqa": groups > 1}
     kind = random.choice(["none", "causal", "mask", "mask"])
@@ -90,7 +90,7 @@ def test_random_calls(seed: int) -> None:
 
 @pytest.mark.parametrize("is_boolean", [True, False])
 @pytest.mark.parametrize("name", TOLERANCE)
-def test_fully_masked_rows_are_zeros_in_both(name: str, is_boolean: bool) -> None:
+def test_fully_masked_rows_are_zeros_as_in_torch(name: str, is_boolean: bool) -> None:
     dtype = getattr(torch, name)
     q, k, v = (torch.rand(2, 3, 40, 16).to(dtype) for _ in range(3))
     kept = torch.ones(40, 40, dtype=torch.bool)
@@ -100,7 +100,7 @@ def test_fully_masked_rows_are_zeros_in_both(name: str, is_boolean: bool) -> Non
     assert not maskwise.attention(q, k, v, mask)[..., 7, :].any()
 
 
-def test_tensors_that_require_gradients_get_them() -> None:
+def test_results_require_gradients_if_an_operand_does() -> None:
     x = torch.rand(3, 4)
     assert maskwise.attention(x.clone().requires_grad_(), x, x).requires_grad
     with torch.no_grad():
@@ -108,7 +108,7 @@ def test_tensors_that_require_gradients_get_them() -> None:
 
 
 def flex_examples() -> dict[str, tuple[Any, Any]]:
-    """The masks of FlexAttention's documentation, as its functions and as a Mask."""
+    """The masks of FlexAttention's documentation, as FlexAttention's functions and as a Mask."""
     ids = torch.tensor([0] * 50 + [1] * 71 + [2] * 79)
     return {
         "causal": (lambda b, h, q, kv: q >= kv, maskwise.Mask.causal()),

@@ -1,4 +1,5 @@
-"""Compares gradients of maskwise.attention with torch's gradients in float64, and in training."""
+"""Compares gradients of maskwise.attention with torch's gradients in float64, and losses in
+training."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "grouped": {"enable_gqa": True},
     "sinks": {"sinks": 4},
     "bias": {"attn_mask": (4, ROWS, ROWS)},
-    "bias of all rows": {"attn_mask": (2, 1, 1, ROWS)},
+    "bias shared by all rows": {"attn_mask": (2, 1, 1, ROWS)},
 }
 
 
@@ -101,7 +102,7 @@ def attend(q: Any, k: Any, v: Any) -> Any:
     return maskwise.attention(q, k, v, Mask.causal() & Mask.window(20, 0))
 
 
-def test_checkpoints_compute_the_same() -> None:
+def test_checkpoints_compute_the_same_gradients() -> None:
     tensors, seed = operands({}, "float32")
     wanted = torch.autograd.grad(attend(*tensors.values()), tensors.values(), seed)
     for reentrant in (False, True):
@@ -113,7 +114,7 @@ def test_checkpoints_compute_the_same() -> None:
             assert torch.equal(one.grad, other)
 
 
-def test_autocast_computes_in_its_type() -> None:
+def test_autocast_computes_in_the_autocast_type() -> None:
     tensors, seed = operands({}, "float32")
     with torch.autocast("cpu", torch.bfloat16):
         out = attend(*tensors.values())
@@ -207,7 +208,7 @@ def losses(name: str, steps: int) -> list[float]:
     return values
 
 
-def test_a_model_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_has_the_same_losses_as_with_sdpa(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maskwise_torch, "LEAST_PRODUCTS", 0)
     calls: list[int] = []
     run = _torch_gradients.run

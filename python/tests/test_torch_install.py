@@ -51,7 +51,7 @@ class Plain(torch.nn.Module if "torch" in globals() else object):  # type: ignor
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_exported_at_a_short_length_and_run_at_a_long_one(strict: bool) -> None:
+def test_a_model_exported_at_a_short_length_runs_at_a_long_length(strict: bool) -> None:
     """The size below which torch runs a call must not become a guard of the exported graph."""
     length = {2: torch.export.Dim("L", min=2, max=4096)}
     keys = {2: torch.export.Dim("S", min=2, max=4096)}
@@ -78,7 +78,7 @@ def test_one_graph_for_all_lengths() -> None:
         assert counter.frame_count == 1
 
 
-def test_sizes_that_data_decide() -> None:
+def test_data_dependent_sizes() -> None:
     class Picked(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             kept = x[x.sum(dim=(-1, -2, -3)) != 0]
@@ -232,7 +232,7 @@ def test_calls_without_an_allowed_kernel_are_refused(every_size: None) -> None:
         maskwise_torch.uninstall()
 
 
-def test_other_layouts_are_refused_in_torchs_words(every_size: None) -> None:
+def test_sparse_and_mkldnn_tensors_raise_torchs_error(every_size: None) -> None:
     q, k, v = three(5, 2, 9, 16)
     v = v[..., :8]
     for make in (torch.Tensor.to_sparse, torch.Tensor.to_mkldnn):
@@ -326,7 +326,7 @@ def test_modes(taken: list[int]) -> None:
     assert len(taken) == count + 4
 
 
-def test_installing_twice_and_back() -> None:
+def test_installing_and_uninstalling_twice() -> None:
     q, k, v = three(2, 4, 128, 64)
     before = sdpa(q, k, v)
     maskwise_torch.install()
@@ -355,7 +355,7 @@ sys.exit(3)
 """
 
 
-def test_run(tmp_path: Any) -> None:
+def test_python_m_maskwise_run(tmp_path: Any) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -21,7 +21,7 @@ except ModuleNotFoundError:
     pytest.skip("no PyTorch: scripts/setup --torch", allow_module_level=True)
 
 ROWS, KEYS = 9, 11
-compiles = pytest.mark.skipif(not READS_MASKS, reason="before torch 2.15 a Mask ends the graph")
+compiles = pytest.mark.skipif(not READS_MASKS, reason="graph break by a Mask before torch 2.15")
 MASKS = {
     "causal": Mask.causal(),
     "from_end": Mask.causal(from_end=True) & Mask.lengths([5, 9]),
@@ -49,8 +49,8 @@ CALLS = {name: with_mask(mask) for name, mask in MASKS.items()} | {
     "mask in the graph": lambda q, k, v: maskwise.attention(
         q.sin(), k, v, Mask.sliding(4) & Mask.lengths([3, 5]) & Mask.lengths(9)
     ),
-    "and a window": with_mask(MASKS["from_end"], window=(3, 1)),
-    "and a cap": with_mask(MASKS["packed"], soft_cap=2.0, scale=0.3),
+    "from_end and a window": with_mask(MASKS["from_end"], window=(3, 1)),
+    "packed and a soft cap": with_mask(MASKS["packed"], soft_cap=2.0, scale=0.3),
     "flash_attn": lambda q, k, v: flash_attn_func(
         *(one.transpose(1, 2) for one in (q, k, v)), causal=True, window_size=(3, 0)
     ),
@@ -92,7 +92,7 @@ def test_gradients_in_one_graph(name: str) -> None:
 def test_exported_for_every_length(name: str, strict: bool) -> None:
     model, some = Model(CALLS[name]), tuple(operands())
     if strict and not READS_MASKS:
-        pytest.skip("before torch 2.15 a Mask ends the graph")
+        pytest.skip("graph break by a Mask before torch 2.15")
     if strict and name in ("dense", "added"):
         with pytest.raises(torch._dynamo.exc.Unsupported, match=r"Mask\.dense in a strict export"):
             torch.export.export(model, some, strict=True)
@@ -109,7 +109,7 @@ def test_exported_for_every_length(name: str, strict: bool) -> None:
 
 
 @compiles
-def test_other_rules_are_the_same_graph() -> None:
+def test_different_rules_share_a_graph() -> None:
     testing = pytest.importorskip("torch._dynamo.testing")
     torch._dynamo.reset()
     counter = testing.CompileCounter()

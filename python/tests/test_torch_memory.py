@@ -130,7 +130,7 @@ def test_numbers_beside_bfloat16(value: Any) -> None:
     torch.testing.assert_close(result, wanted, rtol=0, atol=0, equal_nan=True)
 
 
-def test_bfloat16_beside_others() -> None:
+def test_bfloat16_beside_other_dtypes() -> None:
     """bfloat16 is promoted as in ml_dtypes. Pairs of types that ml_dtypes refuses are refused."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     c, x = draw(20) > 0, (draw(20) * 100).bfloat16()

@@ -61,7 +61,7 @@ def test_operator_in_compiled_models() -> None:
             assert torch.equal(compiled(q, k, v), wanted)
 
 
-def test_graphs_on_disk_are_of_this_operator() -> None:
+def test_cached_graphs_depend_on_the_operators_schema() -> None:
     """torch's cache keys do not depend on the operator's schema, so Maskwise adds the schema."""
     config = torch.compiler.config
     assert f"maskwise {maskwise.__version__} " in config.cache_key_tag
@@ -84,7 +84,7 @@ def test_operator_is_exported() -> None:
     assert torch.equal(exported.module()(q, k, v), operator(q, k, v, None, True))
 
 
-def test_operator_with_sizes_that_data_decide() -> None:
+def test_operator_with_data_dependent_sizes() -> None:
     q, k = draw(2, 4, 64, 16), draw(2, 4, 80, 16)
     for tensor in (q, k):
         torch._dynamo.decorators.mark_unbacked(tensor, 2)
@@ -239,7 +239,7 @@ def test_autocast(dtype: str) -> None:
                     wrong(*mixed)
 
 
-def test_all_of_attention_under_autocast() -> None:
+def test_out_statistics_and_explain_under_autocast() -> None:
     q, k, v = three(2, 3, 17, 16)
     low = [one.bfloat16() for one in (q, k, v)]
     mask, sinks = Mask.causal() & Mask.lengths([9, 17]), draw(3)

@@ -222,8 +222,8 @@ def test_numbers_that_fill(dtype: str, number: Any) -> None:
     is_run_like_torch(lambda: [x.masked_fill(mask, number)])
 
 
-def test_half_numbers_that_fill() -> None:
-    """Maskwise fills with every number of the type except NaNs and subnormal numbers."""
+def test_f16_numbers_that_fill() -> None:
+    """Maskwise fills with every f16 number except NaNs and subnormal numbers."""
     numbers = torch.arange(-(2**15), 2**15, 7).to(torch.int16).view(torch.float16)
     mask = random_bytes("bool", 70)
     for number in [one for one in numbers.tolist() if abs(one) >= 2**-14]:
@@ -284,7 +284,7 @@ def test_gradients_of_pytorchs_samples(name: str) -> None:
         is_run_like_torch(gradients)
 
 
-def test_overlaps_are_torchs() -> None:
+def test_torch_runs_overlapping_operands() -> None:
     base = torch.arange(200.0)
     mask = torch.rand(99) > 0.5
 
@@ -326,7 +326,7 @@ def test_calls_that_bypass_the_kernel() -> None:
         assert is_run_like_torch(lambda one=one: [torch.where(mask, one, 1)])
 
 
-def test_threads() -> None:
+def test_calls_during_uninstall_and_install() -> None:
     mask, x = torch.rand(400, 700) > 0.5, torch.randn(400, 700)
     wanted = x.masked_fill(mask, 1)
     results: list[Any] = []

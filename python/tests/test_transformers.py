@@ -141,7 +141,7 @@ def test_families(family: str, calls: list[Any]) -> None:
     assert IS_OLD or all(rules._array is None for rules in calls), family
 
 
-def test_small_calls_are_torchs(calls: list[Any]) -> None:
+def test_torch_runs_small_calls(calls: list[Any]) -> None:
     model = model_of("qwen3")
     for pad in ("left", "right", None):
         mask = padded(pad)[:, :8]
@@ -212,7 +212,7 @@ def test_packed_positions(calls: list[Any]) -> None:
 
 @pytest.mark.parametrize("cache", [None, "static"])
 @pytest.mark.parametrize("family", CACHED)
-def test_generation_takes_the_same_words(family: str, cache: str | None) -> None:
+def test_generation_gives_the_same_tokens(family: str, cache: str | None) -> None:
     model = model_of(family, AutoModelForCausalLM)
     results = {}
     for name in ("eager", "maskwise"):
@@ -377,7 +377,7 @@ def test_options_that_sdpa_lacks(causal: bool) -> None:
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", ["bert", "llama"])
-def test_exported_at_a_small_length_and_run_at_a_long_one(kind: str, masked: bool) -> None:
+def test_a_model_exported_at_a_small_length_runs_at_a_long_length(kind: str, masked: bool) -> None:
     model = model_of(kind)
 
     class Whole(torch.nn.Module):  # type: ignore[misc]

@@ -137,7 +137,7 @@ def test_exported_models_keep_rules(family: str, strict: bool) -> None:
             assert_close({"maskwise": program.module()(*many), "eager": eager}, many[1])
 
 
-def test_small_calls_are_torchs() -> None:
+def test_torch_runs_small_calls() -> None:
     model, backend = model_of("bert"), Graphs()
     results = outputs(model, input_ids=words(), attention_mask=padded("right"))
     compiled = torch.compile(model, backend=backend, fullgraph=True)

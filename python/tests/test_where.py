@@ -104,7 +104,7 @@ numbers = st.one_of(
 @given(numbers, st.sampled_from(DTYPES), st.booleans())
 @example(300, np.dtype("u1"), True)
 @example(1e300, np.dtype("f4"), True)
-def test_numbers_follow_the_array(number: Any, dtype: np.dtype[Any], second: bool) -> None:
+def test_a_number_beside_an_array(number: Any, dtype: np.dtype[Any], second: bool) -> None:
     array = random_array(np.random.default_rng(2), (5,), dtype)
     condition = np.array([True, False, True, False, True])
     sides = (array, number) if second else (number, array)
@@ -134,7 +134,7 @@ def test_scalars_give_an_array_without_dimensions(arguments: tuple[Any, Any, Any
 
 @pytest.mark.parametrize("dtype", ["u1", "e", BFLOAT16, "f", "d", "F", "D"])
 @pytest.mark.parametrize("mask", ["random", "true", "false", "causal"])
-def test_large_enough_for_every_thread(dtype: Any, mask: str) -> None:
+def test_operands_large_enough_for_every_thread(dtype: Any, mask: str) -> None:
     random = np.random.default_rng(3)
     x, y = (random_array(random, (700, 1000), np.dtype(dtype)) for _ in range(2))
     condition = {
