@@ -8,11 +8,11 @@ Each library exports exactly these symbols:
 - libmaskwise.so: the symbols that its headers mark MASKWISE_API
 - the extension of OpenVINO: `create_extensions` and `accelerate`
 
-Every library may depend on glibc except libm, on libstdc++, libgcc_s and the library of the
-kernels. libmaskwise.so and the extension may also depend on libtbb. The only search path is the
-library's own folder.
-Every undefined symbol is in a dependency; the extension may also use symbols of OpenVINO. No
-version of a symbol of glibc or libstdc++ is newer than NEWEST.
+Every library may depend on these libraries: glibc's libraries except libm, libstdc++, libgcc_s and
+the library of the kernels. libmaskwise.so and the extension may also depend on libtbb. The only
+search path is the library's own folder. Every undefined symbol is in a dependency; the extension
+may also use symbols of OpenVINO. No library needs a version of a glibc or libstdc++ symbol that is
+newer than NEWEST.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def symbols(library: Path, *options: str) -> set[str]:
 
 
 def first_names(library: Path) -> set[str]:
-    """The first name after maskwise:: of each demangled export; other exports in full."""
+    """For each export: the class or function of namespace maskwise, or the full demangled name."""
     pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
     every = symbols(library, "--demangle")
     return {match[1] if (match := re.match(pattern, symbol)) else symbol for symbol in every}

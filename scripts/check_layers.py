@@ -48,7 +48,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str:
-    """The innermost of the folders that contain the path; "" if none contains it."""
+    """The innermost of the folders that contain the path; "" if no folder does."""
     return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that tracked files are text (except inputs of fuzzers). They must not name a path of one
-machine or the host of a package registry.
+"""Checks that tracked files are text (except inputs of fuzzers), and that no tracked file names a
+path of one machine or the host of a package registry.
 """
 
 import re
@@ -29,7 +29,7 @@ def faults_in(path: Path) -> list[str]:
     try:
         lines = path.read_text().splitlines()
     except UnicodeDecodeError:
-        return [] if "corpus" in path.parts else [f"{path}: not a text"]
+        return [] if "corpus" in path.parts else [f"{path}: not text"]
     return [
         f"{path}:{number}: {rule}: {line.strip()[:80]}"
         for number, line in enumerate(lines, start=1)

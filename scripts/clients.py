@@ -25,7 +25,7 @@ import install_deps as deps
 
 PROGRAMS = deps.ROOT / "tests/clients"
 TIME_LIMIT_S = 900
-# Without the second setting, the extension passes only int8 partitions to oneDNN Graph.
+# Without the second setting, Intel's extension of TensorFlow passes only int8 to oneDNN Graph.
 TENSORFLOW = {"ITEX_ONEDNN_GRAPH": "1", "_ITEX_ONEDNN_GRAPH_ALL_TYPE": "1"}
 # By client: its file of pins, its program in tests/clients, and its environment variables.
 CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
@@ -114,7 +114,7 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
     if preloaded.status:
         faults += [preloaded.end()]
     if preloaded.results() != alone.results():
-        faults += [f"{alone.results()} without, {preloaded.results()} with the plugin"]
+        faults += [f"results {alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
     # Ignores calls by oneDNN, and files that never call the plugin: the loader reports a dlsym as a

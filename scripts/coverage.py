@@ -2,9 +2,9 @@
 """usage: scripts/coverage [--build] [--missed]
 
 Prints gcov's line and branch coverage of src/, integrations/ and python/src/, folder by folder.
---build first compiles the preset `coverage` for the newest and the oldest lane and runs its tests.
---missed lists the lines that no test ran. Fails below 95 % of lines. Branches to exception handlers
-do not count, because nearly every call has one.
+--build first compiles the preset `coverage` for the newest and the oldest oneDNN and runs the
+tests. --missed lists the lines that no test ran. Fails below 95 % of lines. Branches to exception
+handlers do not count, because nearly every call can throw.
 """
 
 import argparse

@@ -27,7 +27,7 @@ import transformers
 ROOT = Path(__file__).resolve().parent.parent
 ByName = dict[str, Any]
 EXPORTERS = ("torchscript", "dynamo")
-# transformers iterates over sets of layer types, so Python's hashes determine the order of a graph.
+# transformers iterates over sets of layer types, so Python's hashes determine the order of nodes.
 HASH_SEED = {"PYTHONHASHSEED": "1"}
 GPT2_SMALL = {"n_layer": 2, "n_embd": 32, "n_head": 2, "n_positions": 64, "vocab_size": 101}
 GPT2_SMALL |= {"bos_token_id": 0, "eos_token_id": 0}
@@ -110,8 +110,8 @@ def example(model: Model, width: int) -> tuple[ByName, ByName, list[str]]:
 
 
 class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are not installed here
-    """Calls the model with only the inputs in `names`, passed by position, and returns its first
-    output. Else the exporter would also make graph inputs of plain numbers."""
+    """Calls the model with only the inputs in `names`, passed by position, and returns the
+    model's first output. Without this class, the exporter would turn plain numbers into inputs."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()

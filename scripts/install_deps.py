@@ -37,7 +37,7 @@ def version_is(actual: str, relation: str, version: str) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 
-# For each kind of rule: whether a version satisfies the pinned version, and its text in messages.
+# For each kind of rule: a test of an actual version, and a format for the pinned version.
 RULES: dict[str, tuple[Callable[[str, str], bool], str]] = {
     "expect": (str.startswith, "{}"),
     "at-least": (lambda actual, version: version_is(actual, "ge", version), "{} or newer"),
@@ -163,7 +163,7 @@ def pip(python: Path, arguments: list[str]) -> None:
 
 
 def build_environment(tree: Path, pins: Pins) -> None:
-    # The environment may be moved, because its tools are started as `bin/python -m <tool>`.
+    # The environment still works when renamed: its tools are started as `bin/python -m <tool>`.
     run_quietly("creating a Python environment", [sys.executable, "-m", "venv", str(tree)])
     pip(tree / "bin/python", ["--requirement", str(pins.path)])
 
@@ -308,11 +308,11 @@ def say_newer_release(name: str, pins: Pins) -> None:
 
 
 def install_for_python() -> None:
-    """Installs what builds and tests the Python package, and ONNX Runtime's oldest version and
-    headers."""
+    """Installs the packages that build and test the Python package, the oldest supported ONNX
+    Runtime, and ONNX Runtime's headers."""
     pins = Pins(ROOT / "scripts/python.txt")
     if not is_current(DEPS / "python", pins):  # a repeated run needs no network
-        install("Python package's needs", DEPS / "python", pins, build_environment)
+        install("packages for the Python package", DEPS / "python", pins, build_environment)
         say_newer_release("onnxruntime", pins)
     install_named("ONNX Runtime 1.24", "onnxruntime-1.24", build_environment)
     pins = Pins(ROOT / "scripts/onnxruntime_headers.txt")
@@ -358,12 +358,12 @@ def main() -> int:
         "--peers", action="store_true", help="also libraries that scripts/bench compares with"
     )
     parser.add_argument(
-        "--torch", action="store_true", help="also PyTorch, another peer of scripts/bench"
+        "--torch", action="store_true", help="also PyTorch, with which scripts/bench compares"
     )
     parser.add_argument("--servers", action="store_true", help="also vLLM and zentorch")
     parser.add_argument("--exporters", action="store_true", help="also packages that export models")
     parser.add_argument(
-        "--python", action="store_true", help="also what builds and tests the Python package"
+        "--python", action="store_true", help="also packages that build and test the Python package"
     )
     parser.add_argument("--wheels", action="store_true", help="also the tools of scripts/wheels")
     parser.add_argument("--aarch64", action="store_true", help="also libraries for the cross build")
@@ -375,7 +375,7 @@ def main() -> int:
         if arguments.torch or arguments.exporters or arguments.servers:
             install_named("PyTorch", "torch", build_environment)
         if arguments.servers:
-            install_named("attention of servers", "servers", build_on_torch)
+            install_named("vLLM and zentorch", "servers", build_on_torch)
         if arguments.exporters:
             install_named("exporters", "exporters", build_on_torch)
         if arguments.python:

@@ -128,7 +128,7 @@ ASKED = {
     ),
 }
 
-# Runs last. A fault that only this test notices does not count.
+# This test runs last. A fault that only this test notices does not count.
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 
@@ -149,12 +149,12 @@ FAULTS: Faults = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
-# A loop gets one step too many or too few. Outside loops, a bound often separates two ways to the
-# same result, so the comparison is reversed.
+# A loop gets one step too many or too few. Outside loops, the comparison is reversed: there, both
+# branches often give the same result at the bound itself.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# A quotient that rounds up; the fault makes it round down. If only the `- 1` were removed, the
-# quotient would sometimes be larger by 1, which is harmless in sizes of buffers.
+# Matches a quotient that rounds up. The fault makes the quotient round down. If only the `- 1` were
+# removed, the quotient would sometimes be larger by 1, which is harmless in sizes of buffers.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
 # A loop in steps of several elements gets no fault, because the next loop handles the remainder.
@@ -445,7 +445,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="start no fault after this time"
     )
-    parser.add_argument("--only", default="", help="only files whose path contains this")
+    parser.add_argument("--only", default="", help="only files whose path contains this text")
     return parser.parse_args()
 
 

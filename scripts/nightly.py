@@ -2,7 +2,7 @@
 """usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
 Runs the tests that take too long for every change, one after the other: mutation, coverage,
-fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, types of models and real clients.
+fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, model types and real clients.
 A stage that exceeds its MINUTES (--list prints the defaults) is stopped and has failed. If a stage
 fails, the other stages still run, and the exit status is 1. `mutate` adds to the verdicts of its
 earlier runs on the same sources.
@@ -42,12 +42,12 @@ class Stage:
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
-# Sanitizers run in the newest and the oldest lane, because the plugin has no code for other
-# versions.
+# Sanitizers run with the newest and the oldest oneDNN (lane), for which the plugin's checks of
+# oneDNN's version have different results.
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
-    # 16 parts: the targets, with sequences in each lane and models in each runtime.
+    # 16 parts: the 4 libFuzzer targets, and 12 calls of run_rounds with 4 installed lanes.
     Stage(
         "fuzz",
         "scripts/fuzz --seconds {seconds}",

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the harness's smoke batches with the plugin, repeatedly in one process, for SECONDS on a busy
-machine. Samples the memory, threads and file handles of the process. Fails if one of these grows
-after the warm-up, or if a case fails. With --client and --plugin, builds nothing.
+Runs the smoke batches of maskwise-bench with the plugin for SECONDS, repeatedly in one process. A
+second process keeps a processor busy. Samples the memory, threads and file handles of the client.
+Fails if one of these values grows after the warm-up, or if a case fails. With --client and
+--plugin, builds nothing.
 """
 
 import argparse

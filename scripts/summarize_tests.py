@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the results of the test cases of each lane. Fails if a case failed. Without --partial,
-also fails if no case of a lane passed.
+"""Prints the results of the test cases of each lane (an installed oneDNN). Fails if a case failed.
+Without --partial, also fails if no case of a lane passed.
 
 ctest counts programs. The cases of a program are in reports in the folder that
 cmake/test_reports.cmake sets: JUnit files of googletest, pytest and
-tests/support/unittest_report.py, and the harness's reports of batches. A program without a report
-counts as one case.
+tests/support/unittest_report.py, and maskwise-bench's reports of batches. A program without a
+report counts as one case.
 """
 
 import argparse
@@ -121,8 +121,8 @@ def junit_cases(path: Path) -> Iterator[Case]:
 
 
 def batch_cases(path: Path) -> Iterator[Case]:
-    """Cases of the harness's report. The cases cannot fail, because the test that started the batch
-    judges the results."""
+    """Cases of a report of maskwise-bench. The cases cannot fail, because the test that started the
+    batch judges the results."""
     for case in json.loads(path.read_text())["tests"]:
         state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
         if state not in ("passed", "skipped"):
@@ -150,7 +150,7 @@ def verdict_of(test: ElementTree.Element) -> Case:
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
     """The cases of the program's report. Without a report, the program is the only case. A failed
-    program without a failed case gets one more failed case, and so does a report without cases."""
+    program without a failed case gets one more failed case. A report without cases is a failure."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]

@@ -162,7 +162,7 @@ def add_licences(staged: Path) -> None:
 
 
 def check(wheel: Path, machine: Machine) -> None:
-    """Checks the wheel's symbols and external libraries by auditwheel, and its size."""
+    """Checks the wheel's symbols and external libraries with auditwheel, and its size."""
     show = (TOOLS, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent")
     shown = json.loads(run(*show, wheel))
     tag = shown["sym_tag"]

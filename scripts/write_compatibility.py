@@ -36,7 +36,7 @@ def read_functions(text: str) -> list[Function]:
         if entry:
             if (entry[1] == "HOOK") != bool(does):
                 sys.exit(
-                    f"functions.inc: {entry[2]}: a HOOK has a //! line above, a FORWARD has none"
+                    f"functions.inc: {entry[2]}: a //! line must be above each HOOK and no FORWARD"
                 )
             if does.startswith("the same"):  # as the function above
                 does = does.replace("the same", functions[-1].does, 1)

@@ -49,7 +49,7 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
     return tensor;
 }
 
-// Compiles and executes by oneDNN's C functions, because its C++ classes allocate in every call.
+// Compiles and executes with oneDNN's C functions, because its C++ classes allocate in every call.
 class select_call : public timed_call {
 public:
     // Builds the graph. Throws dnnl::error if oneDNN refuses the graph or does not return exactly
@@ -160,9 +160,9 @@ private:
         }
     }
 
-    // Each graph has a shape that is new to this process, so its first compile is not cached. All
-    // graphs are built before the first timed compile. Else the timed compiles would also merge
-    // the small free blocks that building a graph leaves on the heap.
+    // The graphs of a request have different shapes, so the first compile of each graph is not
+    // cached. All graphs are built before the first timed compile. Else the timed compiles would
+    // also merge the small free blocks that building a graph leaves on the heap.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// A case that scripts/bench sends to its processes: a Select, and the folder with its data.
+// A case that scripts/bench sends to the measured processes: a Select, and the folder with the
+// Select's data.
 
 #include <nlohmann/json.hpp>
 
@@ -31,7 +32,7 @@ struct bench_case {
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);
-// Number of elements in memory from the first to the last, gaps included; 0 if there are none.
+// Number of elements from the first to the last in memory, including gaps; 0 if an extent is 0.
 std::int64_t span_elems(const operand& o);
 
 } // namespace maskwise::bench

@@ -8,7 +8,8 @@
 namespace maskwise::bench {
 namespace {
 
-// Fills dst before the first call. The file `expected` has this byte in the gaps between elements.
+// dst is filled with this byte before the first call. The file `expected` has the byte in the gaps
+// between elements, so a write into a gap is detected.
 constexpr int untouched = 0x5a;
 
 } // namespace

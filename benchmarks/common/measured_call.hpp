@@ -8,7 +8,7 @@
 
 namespace maskwise::bench {
 
-// A Select that one implementation runs.
+// A Select, run by the implementation that this process measures.
 class timed_call {
 public:
     timed_call() = default;
@@ -18,13 +18,14 @@ public:
 
     virtual void bind(const std::array<void*, 4>& buffers) = 0; // cond, src_0, src_1, dst
     virtual void execute() = 0;                                 // may return before dst is written
-    virtual void wait() {}                                      // returns after all executions
+    virtual void wait() {}                                      // until all executions have ended
 };
 
-// Answers the requests "load" and "time" of a measuring process.
+// Answers the requests "load" and "time" of scripts/bench.
 class measured_call {
 public:
-    // Runs the call once on the case's data. Returns {"state": "right"} or {"state": "wrong"}.
+    // Runs the call once on the case's data and compares dst with the file `expected`. Returns
+    // {"state": "right"} or {"state": "wrong"}.
     // Passes on the call's exceptions. Throws std::runtime_error if a file cannot be read or there
     // is not enough memory.
     json load(const bench_case& c, std::unique_ptr<timed_call> call);

@@ -15,8 +15,8 @@ public:
     arena(const arena&) = delete;
     arena& operator=(const arena&) = delete;
 
-    // Returns at least `bytes` bytes whose pages are already mapped. A larger request invalidates
-    // the memory of earlier requests. Throws std::system_error if there is not enough memory.
+    // Returns at least `bytes` bytes whose pages are already resident. A larger request unmaps the
+    // memory of earlier requests. Throws std::system_error if there is not enough memory.
     std::byte* take(std::int64_t bytes);
 
 private:

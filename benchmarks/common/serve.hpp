@@ -12,14 +12,15 @@ namespace maskwise::bench {
 // becomes {"error": text}.
 int serve(const std::function<json(const json&)>& answer);
 
-// The warm-up lasts 10 ms. Its calls fill the caches. Linux may also wake a oneTBB thread on the
-// caller's processor. Linux moves this thread to an idle processor only after two ticks (8 ms).
+// The warm-up fills the caches and gives Linux time to spread oneTBB's threads. Linux may wake a
+// thread on the caller's processor, and moves the thread away only after two ticks (8 ms).
 inline constexpr double warm_seconds = 10e-3;
 
-// Returns 1 to `samples` samples, in seconds per call. No sample begins after `max_seconds`. The
-// warm-up takes at least one call and `warm` seconds. If its first call takes longer than 0.1 s (or
-// than `warm`, if `warm` is shorter than warm_seconds), this call is the only sample. A sample
-// repeats a short call until about 100 us have passed, and ends with `wait`.
+// Returns 1 to `samples` samples, in seconds per call. The warm-up takes at least one call and
+// `warm` seconds. No sample begins later than `max_seconds` after the warm-up. If the first call
+// takes longer than 0.1 s (or than `warm`, if `warm` is shorter than warm_seconds), this call is
+// the only sample. A sample repeats a short call until about 100 us have passed, and ends with
+// `wait`.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);

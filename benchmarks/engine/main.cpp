@@ -1,4 +1,4 @@
-// bench_client-engine: runs Select by the engine's functions, without oneDNN. Answers the requests
+// bench_client-engine: runs Select with Maskwise's C++ engine, without oneDNN. Answers the requests
 // of bench_client except "compile". The answer to "load" includes a line that describes the plan.
 
 #include "common/measured_call.hpp"

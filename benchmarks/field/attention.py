@@ -1,7 +1,8 @@
 """Measures attention with the masks of scripts/bench masks. Maskwise, PyTorch's SDPA and
 FlexAttention take turns in one process, on torch tensors and torch's threads.
 
-A run on all threads writes the table of scripts/bench masks. A run on N threads writes `masks_N`.
+A run on all threads writes build/bench/masks.json, like scripts/bench masks. A run on N threads
+writes build/bench/masks_N.json.
 """
 
 import argparse
@@ -28,7 +29,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # FlexAttention, after it has refused a problem
+    left_out: frozenset[str] = frozenset()  # forms to skip: FlexAttention, after a refusal
 
     def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16
@@ -41,7 +42,7 @@ class Peer(mask_torch.Peer):
 
 
 def measure(peer: Peer) -> dict[str, float]:
-    """Median milliseconds per call of each form, over the turns."""
+    """For each form: milliseconds per call, the median over the turns."""
     taken: dict[str, list[float]] = {form: [] for form in peer.forms}
     for turn in range(TURNS):
         for form in [*taken][:: 1 if turn % 2 == 0 else -1]:

@@ -1,5 +1,5 @@
-"""Measures the models of scripts/bench transformers, except those under torch.compile, with
-Maskwise's attention, SDPA and eager attention."""
+"""Measures the models of scripts/bench transformers with Maskwise's attention, SDPA and eager
+attention. Leaves out the models that scripts/bench transformers measures under torch.compile."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import torch
 try:
     import language_models as suite
 except ModuleNotFoundError as missing:
-    sys.exit(f"left out: {missing}")
+    sys.exit(f"no model was measured: {missing}")
 import transformers
 from models_of_words import MODELS, make
 from table import save_table, shown

@@ -1,11 +1,14 @@
-// Measures attention without a mask, by shape and type, as a share of the machine's limit:
-// bench_attention --benchmark_filter='kept/.*'. `flops` counts two operations per multiply-add.
-// `share` is `flops` divided by the peak rate that the same threads reach on registers alone.
-// In cases `thin`, `share` is the rate of reading keys and values divided by memory bandwidth.
+// Measures attention without a mask, by shape and type, as a share of the machine's limit.
+// Example: bench_attention --benchmark_filter='kept/.*'
+// `flops` counts two operations per multiply-add. `share` is `flops` divided by the peak rate that
+// as many threads reach without memory accesses. In cases `thin`, `share` is the rate of reading
+// keys and values divided by memory bandwidth.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
-// small/<type>/<shape>/<threads>: as many queries as keys. 1x1x1x64 measures the cost of a call.
-// thin/<type>/<shape>/<queries>: few queries and many keys.
+// small/<type>/<shape>/<threads>: as many queries as keys, 1 x heads x queries x depth.
+// 1x1x1x64 measures the cost of a call.
+// thin/<type>/<shape>/<queries>: few queries and many keys, heads x keys x depth.
+// 32over8 means 32 query heads and 8 key heads.
 
 #include "kernels/peak.hpp"
 
@@ -36,7 +39,7 @@ struct shape {
     }
 };
 
-// `count` random elements: floats, or bf16 that are stored in pairs as floats.
+// `count` random elements: floats, or bf16 values, two in each float.
 std::vector<float> numbers(std::int64_t count, data_type type) {
     static std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -51,7 +54,8 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    // `keys` are also the values. `keys` is empty if keys and values are in other memory.
+    // Uses `keys` as the values, too. `keys` is empty if the caller passes keys and values of its
+    // own to run_attention.
     problem(const shape& sizes, std::vector<float> keys)
         : query(numbers(sizes.heads * sizes.queries * sizes.depth, sizes.type)),
           key(std::move(keys)), value(key), dst(query.size()) {
@@ -80,8 +84,8 @@ double peak(bool in_pairs, int threads) {
 // Larger than the caches, because a model's weights evict the keys between two tokens.
 constexpr std::int64_t cold_bytes = 512 << 20;
 
-// Keys and values outside the caches, as f32 or bf16: each half of a float is a bf16. The variants
-// of limit_kernel.hpp read this memory. The rate of the fastest variant is the memory bandwidth.
+// Keys and values outside the caches. The bytes serve as f32 and as bf16, because each half of a
+// float is a bf16. The memory bandwidth is the rate at which the fastest limit_variant reads them.
 class cold_memory {
 public:
     cold_memory() {
@@ -93,7 +97,7 @@ public:
             }
     }
     // Measures bytes per second. Callers measure right before and right after their timed calls,
-    // because other programs use the memory, too.
+    // because other programs share the memory bandwidth.
     double rate() const { return rate_of(*variant_); }
     const std::byte* bytes() const { return pass_.from; }
 
@@ -130,7 +134,7 @@ void attend(benchmark::State& state, problem& data, int threads) {
     const double of_peak = peak(plan->in_pairs, threads);
     if (of_peak == 0) return; // peak() does not measure bf16 on ARM
     state.counters["peak"] = of_peak;
-    state.counters["products"] = 2 * data.products / of_peak; // seconds
+    state.counters["products"] = 2 * data.products / of_peak; // seconds at the peak
     state.counters["share"] =
         Counter(2 * data.products / of_peak, Counter::kIsIterationInvariantRate);
 }

@@ -1,7 +1,7 @@
 // Measures the bytes per second of every Select and packing kernel on every instruction set of this
 // machine. Select kernels run on operands in L1, L2, L3 and memory. The number after a Select
-// kernel's name is the total size of its operands in bytes:
-// bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
+// kernel's name is the total size of the operands in bytes.
+// Example: bench_kernels --benchmark_filter='avx512/select_x32_uuu_plain/.*'
 
 #include "kernel/kernel_table.hpp"
 
@@ -14,7 +14,7 @@
 namespace maskwise::bench {
 namespace {
 
-// The sizes fit L1, L2, L3 and memory.
+// The sizes fit an L1 of 48 KB, an L2 of 512 KB, an L3 of 8 MB, and memory.
 constexpr std::int64_t sizes_bytes[] = {36 << 10, 400 << 10, 4 << 20, 256 << 20};
 
 struct operands {
@@ -59,8 +59,8 @@ void run_select_kernel(benchmark::State& state, const select_kernel& kernel) {
     state.SetBytesProcessed(state.iterations() * n * moved);
 }
 
-// Packs 64 groups of 64 items. Items are two cache lines apart. For access_kind::transpose, items
-// are rows of a matrix instead.
+// Packs 64 groups of 64 items. For access_kind::transpose, an item is a row of a dense matrix. Else
+// items are two cache lines apart.
 void run_pack_kernel(benchmark::State& state, const pack_kernel& kernel) {
     constexpr std::int64_t items = 64, groups = 64;
     const std::int64_t unit = kernel.key.unit_bytes;

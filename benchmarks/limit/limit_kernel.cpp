@@ -17,9 +17,9 @@ namespace maskwise::bench {
 
 constexpr std::int64_t line_bytes = 64;
 
-// One thread's share, in cache lines. The thread reads `read` lines at each of `places` places,
-// which are `place_bytes` apart. It writes `written` lines, in pieces of `piece` lines. The reads
-// are distributed evenly over the pieces.
+// The cache lines that one call of move() reads and writes. The call reads `read` lines at each of
+// `places` places, which are `place_bytes` apart. It writes `written` lines, in pieces of `piece`
+// lines. The reads are distributed evenly over the pieces.
 struct share {
     const std::byte* from;
     std::byte* to;
@@ -31,7 +31,7 @@ struct share {
     int places;
 
     // Lines read before the piece that begins at the written `line`. Multiplies and shifts, because
-    // a division would take longer than a piece.
+    // a division would take longer than moving a short piece.
     std::int64_t read_before(std::int64_t line) const {
         return line >= written ? read : (line * per_line) >> fraction_bits;
     }
@@ -215,7 +215,7 @@ const char* name_of(limit_sharing sharing) {
     case parts:
         return "all threads";
     case blocks:
-        return "all threads in blocks of 65536";
+        return "all threads in blocks of 65536 bytes";
     case own_lines:
         return "all threads, each on lines of its own";
     }
@@ -231,8 +231,9 @@ std::span<const limit_variant> limit_variants(int threads) {
 std::string to_string(const limit_variant& variant) {
     std::string text = std::string(variant.stream ? "streamed" : "plain") + " stores, " +
                        name_of(variant.sharing) + ", pieces of " +
-                       std::to_string(variant.piece_bytes);
-    if (variant.ahead_bytes > 0) text += ", prefetch " + std::to_string(variant.ahead_bytes);
+                       std::to_string(variant.piece_bytes) + " bytes";
+    if (variant.ahead_bytes > 0)
+        text += ", prefetch " + std::to_string(variant.ahead_bytes) + " bytes ahead";
     if (variant.places > 1) text += ", read at " + std::to_string(variant.places) + " places";
     return text;
 }

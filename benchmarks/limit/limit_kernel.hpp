@@ -27,23 +27,23 @@ enum class limit_sharing {
     own_lines // each thread has the same part in each call, so the part stays in the core's cache
 };
 
-// A way to move the bytes. The fastest way depends on the mix of reads and writes and on the cache
-// that holds the working set, so the limit is the fastest of all ways.
+// A way to move the bytes. The fastest way depends on the mix of reads and writes, and on the cache
+// that holds the working set. So the limit is the time of the fastest way.
 struct limit_variant {
     limit_sharing sharing;
     bool stream;              // streaming stores
-    std::int64_t piece_bytes; // written before the next reads
+    std::int64_t piece_bytes; // bytes written between two groups of reads
     std::int64_t ahead_bytes; // distance of software prefetches; 0: none
-    int places;               // places read in turns, like the operands of a case
+    int places;               // places that are read in turn, like the operands of a case
 };
 
 // Returns all variants. With one thread, returns only the variants that use one thread.
 std::span<const limit_variant> limit_variants(int threads);
 std::string to_string(const limit_variant& variant);
 
-// Writes every line of `to` and reads every line of `from`, evenly mixed, with the widest vectors
-// of this machine. If `places` does not divide the number of lines, the remaining lines are not
-// read. Every written line depends on the lines read. Reads nothing if `to` is empty.
+// Writes every line of `to` and reads the lines of `from`, evenly mixed, with the widest vectors of
+// this machine. If `places` does not divide the number of lines of `from`, the remaining lines are
+// not read. Every written line depends on the lines read. Reads nothing if `to` is empty.
 void run_limit(const limit_pass& pass, const limit_variant& variant, int threads);
 
 } // namespace maskwise::bench

@@ -1,10 +1,11 @@
-"""A peer that computes attention in one or several forms, which are different calls."""
+"""The base of peers (libraries to compare with) that compute attention. A form is one way to call
+the library."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-REASON = 200  # most characters of a library's error that an answer contains
+REASON = 200  # maximum length of a library's error text in an answer
 
 # A call that runs attention, and a function that converts the call's result to a NumPy array in the
 # shape of the query.
@@ -13,7 +14,8 @@ Form = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 class Attending:
     """`ways` maps the name of each form to a function that prepares the form's call. `load` runs
-    each form once and writes its answer into the case's folder. A form that raises is refused."""
+    each form once and writes its answer into the case's folder. A form that raises is
+    reported as refused."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 

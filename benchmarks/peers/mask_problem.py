@@ -199,15 +199,15 @@ PROBLEMS = [
         rules={"sliding": {"size": 128}},
         keeps=lambda to_array: lambda s, r, k: (k <= r) & (k > r - 128),
     ),
-    Problem("the same as -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
-    Problem("the same as -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
+    Problem("causal window of 128, bias -inf", (1, 12, 1024, 64), bias=window_as(-np.inf)),
+    Problem("causal window of 128, bias -1e9", (1, 12, 1024, 64), bias=window_as(-1e9)),
     Problem("ALiBi", (1, 8, 4096, 64), rules={"alibi": {"slopes": SLOPES}}, bias=alibi),
     *(share(percent) for percent in (5, 10, 25, 50, 75, 100)),
 ]
 
 
 class Peer(Attending):
-    """Answers are f32."""
+    """Peers write answers as f32, also for bf16."""
 
     def problem(self, case: dict[str, Any]) -> Problem:
         named = next(problem for problem in PROBLEMS if problem.name == case["problem"])

@@ -1,5 +1,5 @@
-"""Runs the attention of CPU servers: of vLLM, which reads a cache that is filled before the timed
-call, and of AMD's zentorch. PyTorch loads the operators of both without importing the packages."""
+"""Runs the attention operators of vLLM and of AMD's zentorch. vLLM's operator reads a KV cache that
+is filled before the timed call. Both libraries are loaded without importing their packages."""
 
 import sysconfig
 from collections.abc import Callable

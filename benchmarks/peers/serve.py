@@ -1,8 +1,9 @@
-"""Runs Select or attention by one peer, request by request, with the protocol of bench_client.
+"""Serves requests to run Select or attention in one peer, with the protocol of bench_client.
 
-A peer is a module peer_<name>.py (Select) or mask_<name>.py (attention) with a class Peer. Peer has
-`version`, `threads`, `load` and `forms`. `load` prepares a case and returns the answer to the
-request "load". `forms` then maps names to calls that run the case.
+A peer is a library to compare with. Its module is peer_<name>.py (Select) or mask_<name>.py
+(attention). The module's class Peer has `version`, `threads`, `load` and `forms`. `load` prepares a
+case and returns the answer to the request "load". `forms` then maps names to calls that run the
+case.
 """
 
 import json
@@ -70,7 +71,7 @@ def serve(module: str) -> None:
     for line in sys.stdin:
         try:
             reply = answer(peer, json.loads(line))
-        except Exception as error:  # the answer contains the text
+        except Exception as error:  # the answer contains the error's text
             reply = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(reply) + "\n")
 

@@ -70,11 +70,14 @@ def group_query(
 def attention_operators() -> Iterator[Operator]:
     yield from onnx_attention()
     yield from multi_head()
-    yield "GroupQueryAttention 32/8x128, 1 after 1023", *group_query(1, 1023)
+    yield "GroupQueryAttention 32/8x128, 1 query after 1023 keys", *group_query(1, 1023)
     yield (
         "GroupQueryAttention 32/8x1024x128, window 128",
         *group_query(1024, 0, local_window_size=128),
     )
-    for name, rows, past in (("32/8x128, 1 after 1023", 1, 1023), ("32/8x1024x128", 1024, 0)):
+    for name, rows, past in (
+        ("32/8x128, 1 query after 1023 keys", 1, 1023),
+        ("32/8x1024x128", 1024, 0),
+    ):
         packed = group_query(rows, past, is_packed=True, do_rotary=1)
         yield f"GroupQueryAttention {name}, packed, rotary", *packed

@@ -1,6 +1,6 @@
-"""Measures models in OpenVINO: Select alone, the cost of a call on few elements, scale with mask
-and Softmax, and attention with typical masks of models. The model and its accelerated copy take
-turns in one process. Prints a line for each case and for each missed target.
+"""Measures models in OpenVINO. Each model and its accelerated copy take turns in one process. The
+models are: Select alone, on large operands and on few elements; scale, mask and Softmax; attention
+with typical masks. Prints a line for each case and for each missed target.
 
 Started by `scripts/bench openvino`, which builds the package. Writes build/bench/openvino.json.
 """
@@ -159,7 +159,7 @@ def measure_both(
     )
     off = 1e-5 if hint == "f32" else 0.05
     if not np.allclose(*answers, rtol=10 * off, atol=off, equal_nan=True):
-        raise SystemExit(f"{name}: the answer differs with Maskwise")
+        raise SystemExit(f"{name}: the answers with and without Maskwise differ")
     return compare(name, dtype, calls, least)
 
 

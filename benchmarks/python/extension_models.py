@@ -21,7 +21,10 @@ from turns import Measured, medians, ratio_of, run_suite, seconds_a_call
 
 LEAST = 0.98
 WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1, 4096): 2.0}
-LONGEST = {"distilbert": 512, "modernbert": 4096}  # most words per sequence; else 1024
+LONGEST = {
+    "distilbert": 512,
+    "modernbert": 4096,
+}  # maximum words per sequence; 1024 for other models
 SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
 SECONDS = 6.0  # approximate time per case
 HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
@@ -69,7 +72,7 @@ def measure(compiled: Any, name: str, batch: int, words: int) -> Measured:
     answers = [kept_words(inputs, np.array(one.get_output_tensor(0).data)) for one in requests]
     apart = float(np.abs(answers[0] - answers[1]).max())
     if not apart < 2e-5:
-        raise SystemExit(f"{name} {batch} x {words}: {apart} apart")
+        raise SystemExit(f"{name} {batch} x {words}: the answers differ by {apart}")
     count = max(3, min(15, int(SECONDS / 2 / seconds_a_call(calls[0]))))
     turns = [list(map(seconds_a_call, calls)) for _ in range(count)]
     ratio = ratio_of(turns)

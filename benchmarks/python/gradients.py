@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # after these seconds, no turn starts except the first 3
+TURNS, SECONDS = 7, 60.0  # after these seconds, only the first 3 turns still start
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
 WORDS = (1024, 4096)
@@ -115,7 +115,7 @@ def main() -> int:
     if not only:
         save_table(ROOT / "build/bench", "gradients", versions, HEAD, table)
     wrong = [row for row in table if float(row[-1]) > ALLOWED[row[2]]]
-    print("\n".join(f"{row[0]} {row[2]}: {row[-1]} apart" for row in wrong))
+    print("\n".join(f"{row[0]} {row[2]}: gradients differ by {row[-1]}" for row in wrong))
     return 1 if wrong or not table else 0
 
 

@@ -1,7 +1,7 @@
 """Measures models in ONNX Runtime. Runs with and without Maskwise's provider take turns in one
-process. The models are: Where alone, small and on large shapes of suite select; scale, mask and
-Softmax; attention as PyTorch's exporters write it; single operators of attention. Prints a line for
-each case and for each missed target.
+process. The models are: Where alone, on few elements and on the large shapes of suite select;
+scale, mask and Softmax; attention as PyTorch's exporters write it; single attention operators.
+Prints a line for each case and for each missed target.
 
 Started by `scripts/bench onnxruntime`, which builds the package. Writes
 build/bench/onnxruntime.json.
@@ -26,7 +26,7 @@ from turns import Measured, compare, run_suite
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
-MOST_SLOWER = 0.5e-6  # seconds that a call of a small model may take longer
+MOST_SLOWER = 0.5e-6  # seconds that a call of a small model may take longer with Maskwise
 Inputs = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ class Model:
     nodes: list[Any]
     inputs: Inputs
     least: float = 0.0  # required speed relative to ONNX Runtime alone; 0: no target
-    most_slower: float = math.inf  # seconds that a call may take longer
+    most_slower: float = math.inf  # seconds that a call may take longer with Maskwise
     opset: int = 17
 
 
@@ -162,7 +162,8 @@ def bytes_of(model: Model) -> bytes:
 
 
 def options() -> Any:
-    """One thread per processor. Threads do not spin, because spinning slows the other session."""
+    """One thread per processor. Threads do not spin, because the spinning threads of one session
+    would slow the other session."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -190,7 +191,7 @@ def measure(model: Model) -> Measured:
     ]
     calls, answers = zip(*(bound(session, model.inputs) for session in sessions), strict=True)
     if not np.allclose(answers[0][0], answers[1][0], rtol=1e-4, atol=1e-5, equal_nan=True):
-        raise SystemExit(f"{model.name}: the answer differs with Maskwise")
+        raise SystemExit(f"{model.name}: the answers with and without Maskwise differ")
     return compare(model.name, model.dtype, calls, model.least, model.most_slower)
 
 

@@ -16,7 +16,7 @@ FOLDER = ROOT / "build/bench"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 Call = Callable[[], object]
-Measured = tuple[list[str], str]  # the row of the table, and why the target is missed or ""
+Measured = tuple[list[str], str]  # the table's row; why the target is missed, "" if it holds
 HEAD = ["model", "type", "", "with Maskwise", "times faster"]
 
 
@@ -32,7 +32,7 @@ def calls_of_sample(call: Call) -> int:
 
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
-    """Seconds per call of each form, turn by turn."""
+    """Seconds per call of each form (one way to compute a case), turn by turn."""
     for form in forms:  # warm-up, so that slow first calls do not affect `counts`
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]

@@ -1,8 +1,8 @@
-"""Measures maskwise.where and NumPy in turns in one process. Prints two tables: times of cases, and
-rates by element width. NumPy runs as numpy.where and as two calls of numpy.copyto, with its default
-setting for huge pages.
+"""Measures maskwise.where and NumPy in turns in one process. Prints times of cases, rates by
+element width, and the time of the import. NumPy runs as numpy.where and as two calls of
+numpy.copyto, with NumPy's default setting for huge pages.
 
-Started by `scripts/bench python`, which builds the package. Writes the first table to
+Started by `scripts/bench python`, which builds the package. Writes the times of cases to
 build/bench/python.json.
 """
 

@@ -1,7 +1,8 @@
 """Measures oneDNN's cases of attention with and without Maskwise. In the newest oneDNN, also
 measures longer sequences, and scale, mask and SoftMax without MatMuls. If ../shared/onednn-cases is
 missing, measures the cases of benchdnn_inputs/mha, without longer sequences. Also measures the
-ceiling: the time of oneDNN's part of a graph plus the least time to move Maskwise's bytes.
+ceiling: the time of oneDNN's operators of a graph, plus the least time to move the inputs and
+outputs of Maskwise's operators.
 
 Started by scripts/bench attention, which installs and builds everything.
 """
@@ -26,8 +27,8 @@ from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
 TURNS = 6
-# Most pairs of fresh processes. If both libraries are equally fast, the first run and all 6 pairs
-# find Maskwise slower in at most 1 of 128 cases.
+# The maximum number of pairs of fresh processes. If both libraries are equally fast, the first run
+# and all 6 pairs find Maskwise slower in at most 1 of 128 cases.
 PAIRS = 6
 COPY_SECONDS = 0.02
 # A case with a larger tensor is not compared with the oracle, because this would take minutes.
@@ -38,7 +39,7 @@ class Suite:
     def __init__(self, arguments: argparse.Namespace, lane: str, folder: Path) -> None:
         self.build: Path = arguments.build
         self.lane = lane
-        self.folder = folder  # parts of graphs are written here
+        self.folder = folder  # for the files of the parts before and after Maskwise's operators
         names = ("maskwise", "onednn", "before", "after")
         self.clients = {name: Client(name, self.build, lane) for name in names}
         self.limit = Limit(limit(arguments.programs))
@@ -78,8 +79,8 @@ class Suite:
             self.measure(measured, contestants, turn)
 
     def check(self, case: graphs.GraphCase) -> str:
-        """Compares Maskwise's values with the harness's oracle. Returns the fault, or "" if there
-        is none or the case is too large to compare."""
+        """Compares Maskwise's values with maskwise-bench's oracle. Returns the fault, or "" if the
+        values are right or the case is too large to compare."""
         if max(map(graphs.elements, graphs.tensors(case.load()))) > CHECKED_ELEMENTS:
             return ""
         checker = Client("maskwise", self.build, self.lane)
@@ -107,8 +108,9 @@ class Suite:
         )
 
     def measure_again(self, case: graphs.GraphCase, measured: Measured) -> None:
-        """Measures up to PAIRS pairs of new processes while the verdict is MISSED. The order
-        alternates. oneDNN's time of a small graph varies twofold between processes."""
+        """Measures up to PAIRS pairs of new processes while the verdict is MISSED, because oneDNN's
+        time of a small graph varies twofold between processes. Every second pair runs in reverse
+        order."""
         names = ["onednn", "maskwise"]
         while report.verdict(measured) == "MISSED" and len(measured.again) < PAIRS:
             self.end_clients()
@@ -142,7 +144,7 @@ class Suite:
         self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
-        """Milliseconds of the prepared copy, by the fastest way."""
+        """Milliseconds of the prepared copy, done in the fastest way."""
         self.limit.time_kept(SAMPLES, COPY_SECONDS)
         return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 
@@ -216,7 +218,7 @@ def main() -> int:
     begin = time.monotonic()
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     if not graphs.CASES.is_dir():
-        print(f"no folder {graphs.CASES}: {graphs.OWN_CASES} instead, without longer sequences")
+        print(f"no folder {graphs.CASES}: measures {graphs.OWN_CASES}, without longer sequences")
     lanes = [run_lane(arguments, lane) for lane in arguments.lanes]
     all_measured = [measured for lane in lanes for measured in lane]
     print(f"\n{report.counts(all_measured)}")

@@ -23,14 +23,14 @@ WARM_MS = 10.0  # as in peers/serve.py
 SERVER = ROOT / "benchmarks/peers/serve.py"
 # The environment of each peer. The peer's module is benchmarks/peers/mask_<name>.py.
 ENVIRONMENTS = {"engine": ".deps/python", "torch": ".deps/torch", "server": ".deps/servers"}
-PACKAGE = ROOT / "build/release/python"  # maskwise, for the peer `engine`
+PACKAGE = ROOT / "build/release/python"  # the folder of package maskwise, for the peer `engine`
 
 
 class Client(Worker):
     """The harness as a process. Checks a graph, or compiles the graph once and times its calls."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
-        is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a prefix may be newer
+        is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a user's oneDNN may be newer
         program = "maskwise-bench" + ("" if is_newest else f"-{lane}")
         command = [*lane_command(impl, build, lane, program), "--serve"]
         super().__init__(f"attention-{impl}", command, {"MASKWISE_VERBOSE": "1"})
@@ -83,5 +83,5 @@ class Peer(Worker):
     def __init__(self, name: str, python: Path, kind: str) -> None:
         command = [str(python), "-B", str(SERVER), f"{kind}_{name}"]
         path = os.pathsep.join([str(PACKAGE), os.environ.get("PYTHONPATH", "")])
-        # `rests`, because threads of oneTBB and OpenMP spin for some time after a call.
+        # The process rests between requests, because threads of oneTBB and OpenMP spin after calls.
         super().__init__(f"{kind}-{name}", command, {"PYTHONPATH": path}, rests=True)

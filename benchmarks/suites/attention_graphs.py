@@ -1,5 +1,5 @@
-"""The graphs of the attention suite: case files, longer sequences, scale with mask and SoftMax but
-without MatMuls, and parts of graphs."""
+"""The graphs of the attention suite: case files; the same graphs with longer sequences; scale, mask
+and SoftMax without MatMuls; and a graph's operators before and after Maskwise's."""
 
 import json
 from collections.abc import Iterator
@@ -163,7 +163,7 @@ class Operators:
 
 
 def middle(is_causal: bool) -> Graph:
-    """Scale, mask and SoftMax without MatMuls, which Maskwise merges into one partition."""
+    """A graph of scale, mask and SoftMax, without MatMuls. Maskwise merges these operators."""
     operators = Operators(MIDDLE)
     scores = operators.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
     mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")
@@ -175,7 +175,7 @@ def middle(is_causal: bool) -> Graph:
 
 
 def middles(folder: Path) -> list[GraphCase]:
-    """Scale, mask and SoftMax without MatMuls, with a mask from memory and with a causal mask."""
+    """The two graphs of middle(): with a mask from memory, and with a causal mask."""
     return [
         written(f"middle {kind} 1x12x1024x1024", middle(kind == "causal"), folder)
         for kind in ("mask", "causal")

@@ -9,7 +9,7 @@ Samples = Callable[[], list[float]]  # measures, and returns milliseconds per ca
 
 CEILING = ("before", "after", "rows at the limit")
 SLOW_MS = 150.0  # slower calls are measured in fewer turns: Measured.wants
-ONE_SIDED = 0.025  # largest probability that the median is below the interval, and also above it
+ONE_SIDED = 0.025  # the interval misses the median with at most this probability on each side
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
@@ -25,7 +25,7 @@ def interval(ratios: list[float]) -> tuple[float, float]:
 
 @dataclass
 class Measured:
-    """Milliseconds of one case in one lane."""
+    """The times of one case with one installation of oneDNN (lane)."""
 
     case: str
     lane: str
@@ -66,7 +66,7 @@ class Measured:
         return statistics.median(self.ratios) if self.ratios else None
 
     def ceiling(self) -> float | None:
-        """The time of oneDNN's parts plus the time of the copy of Maskwise's bytes."""
+        """The time of oneDNN's operators, plus the time to copy as many bytes as Maskwise moves."""
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None

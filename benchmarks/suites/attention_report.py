@@ -14,10 +14,10 @@ TIMES = {
     "MHA-GPT-inf-int8-bs1": 4.0,
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
-OF_CEILING = 0.8
-OF_LIMIT = 0.7  # required share of the limit for cases "middle", which read and write once
+OF_CEILING = 0.8  # required value of the ceiling's time / Maskwise's time
+OF_LIMIT = 0.7  # the same for cases "middle", whose ceiling is only the copy
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "95 %", "target", "", "ceiling ms"]
-HEAD += ["share", "before", "after", "rows", "what Maskwise runs"]
+HEAD += ["share", "before", "after", "copy", "what Maskwise runs"]
 
 
 def figure(value: float | None) -> str:
@@ -53,8 +53,8 @@ def verdict(measured: Measured) -> str:
     if times is None:
         return "not measured"
     wanted = wanted_times(measured)
-    # Without a target, a case misses only if the upper end of the run's interval and the ratio of
-    # each pair of fresh processes are below 1.
+    # A case without an entry in TIMES misses only if the upper end of the run's interval and the
+    # ratio of each pair of fresh processes are below 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
 
@@ -65,7 +65,7 @@ def counts(all_measured: list[Measured]) -> str:
     judged = sum(measured.times_faster() is not None for measured in all_measured)
     states = Counter(measured.state.split(":")[0] for measured in all_measured if measured.state)
     others = "".join(f", {count} {state}" for state, count in states.items())
-    return f"{held} of {judged} hold{others}; {len(all_measured)} cases in all"
+    return f"{held} of {judged} targets hold{others}; {len(all_measured)} cases in all"
 
 
 def again(measured: Measured) -> str:

@@ -1,4 +1,5 @@
-"""Measures Select in Maskwise and in other libraries, and the limit of the machine.
+"""Measures Select in Maskwise and in other libraries. Also measures the limit: the fastest way to
+move the same bytes on this machine.
 
 Started by scripts/bench, which installs and builds everything.
 """
@@ -33,7 +34,7 @@ def effort_for(suite: str, full: bool) -> Effort:
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
-    """Maskwise, followed by the libraries to compare with it."""
+    """Maskwise's process, followed by the processes of the libraries to compare with Maskwise."""
     if lane == ENGINE:
         return [engine(build)]
     if suite == "types":
@@ -49,8 +50,8 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
-    """Measures all cases, and repeats those that seem faster than the limit. After an interrupt,
-    returns the results so far."""
+    """Measures all cases, and repeats the cases that seem faster than the limit. After an
+    interrupt, returns the results so far."""
     rows: list[Row] = []
     others = [worker.impl for worker in bench.peers]
     begin = time.monotonic()
@@ -70,7 +71,7 @@ def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
 
 
 def repeat_above_limit(bench: Bench, cases: list[Case], above: list[Row], effort: Effort) -> None:
-    """Measures the cases that seem faster than the limit twice more, in two rounds."""
+    """Repeats the cases that seem faster than the limit, in two more rounds."""
     for case in 2 * [case for case in cases if any(row.is_of(case) for row in above)]:
         rows = [row for row in above if row.is_of(case)]
         again = {row.impl: row for row in bench.run(case, effort, {row.impl for row in rows})}

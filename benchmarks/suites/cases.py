@@ -28,7 +28,7 @@ class Operand:
         return f"{text}@{'x'.join(map(str, self.strides))}"
 
     def span(self) -> int:
-        """Number of elements in memory from the first to the last, gaps included."""
+        """Number of elements from the first to the last in memory, including gaps."""
         pairs = zip(self.dims, self.strides, strict=True)
         return 1 + sum((extent - 1) * stride for extent, stride in pairs)
 
@@ -176,8 +176,9 @@ def beyond_cache_bytes() -> int:
 
 
 def draw_input(draw: random.Random, dims: tuple[int, ...]) -> Operand:
-    """A random operand that broadcasts to `dims`: with all, some, the last or none of the
-    dimensions. The layout is dense, permuted or padded."""
+    """A random operand that broadcasts to `dims`. The operand is a scalar, or has all dimensions
+    of `dims`, only the last dimensions, or extent 1 in some dimensions. The layout is dense,
+    permuted or padded."""
     kind = draw.choice(("whole", "whole", "some", "last", "scalar"))
     if kind == "scalar":
         return dense(())

@@ -1,6 +1,6 @@
-"""Measures the harness's batches. oneDNN alone and oneDNN with the plugin take turns. If
-MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures oneDNN's own batches. Measures
-only cases with a Select, GenIndex, SoftMax or GreaterEqual.
+"""Measures the batches of benchdnn_inputs with maskwise-bench. oneDNN alone and oneDNN with the
+plugin take turns. If MASKWISE_ONEDNN_SOURCE is a clone or a build of oneDNN, also measures oneDNN's
+own batches. Measures only cases with a Select, GenIndex, SoftMax or GreaterEqual.
 
 Started by scripts/bench driver, which installs and builds everything.
 """
@@ -29,7 +29,7 @@ from worker import ROOT, Died, lane_command
 RESULTS = ROOT / "build/bench"
 LEAST = 0.97  # minimum speed relative to oneDNN alone
 TURNS = 5
-PAIRS = 5  # most pairs of processes for a case below LEAST
+PAIRS = 5  # maximum number of pairs of processes for a case below LEAST
 SAMPLES = 40
 LEFT = "left to oneDNN"  # state of a case that Maskwise does not claim
 MOST_TIMES = 100  # limit on the total time of a case, as a multiple of --seconds
@@ -71,7 +71,8 @@ class Case:
 
 
 def source_inputs() -> Path | None:
-    """The folder of oneDNN's case files, in a clone, or in the source of a build."""
+    """The folder of oneDNN's case files, in a clone, or in the source of a build. None without
+    MASKWISE_ONEDNN_SOURCE."""
     source = os.environ.get("MASKWISE_ONEDNN_SOURCE")
     if not source:
         return None
@@ -146,7 +147,9 @@ class Suite:
                 self.close()  # the next pair has new processes, in the other order
                 self.measure_pair(case, SIDES[:: 1 if again % 2 == 0 else -1])
         except Died as error:
-            case.state = f"over {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
+            case.state = (
+                f"stopped after {self.most_seconds:g} s" if self.is_ended else f"died: {error}"
+            )
             self.close()  # the next case starts both processes again
         finally:
             watch.cancel()
@@ -163,7 +166,7 @@ class Suite:
             results[name] = self.load(name, case)
             if name == "maskwise" and is_left(results[name]):
                 case.state = LEFT
-                self.clients[name].close()  # so that both processes run the same cases
+                self.clients[name].close()  # oneDNN's process did not run this case
                 return
         if without := [name for name in SIDES if "perf" not in results[name]]:
             case.state = " and ".join(
@@ -245,7 +248,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench driver", description=__doc__)
     parser.add_argument("--lane", default=NEWEST_LANE)
     parser.add_argument(
-        "--seconds", type=float, default=0.3, help="seconds per measurement of a case (0.3)"
+        "--seconds",
+        type=float,
+        default=0.3,
+        help="seconds per measurement of a case (default: 0.3)",
     )
     add_only(parser, "cases")
     parser.add_argument(
@@ -269,7 +275,7 @@ def main() -> int:
         (case for case in all_cases if case.is_slower()), key=lambda case: case.ratio or 0
     )
     for case in lost:
-        print(f"lost: {case.batch}: {case.name}: {case.state}")
+        print(f"fails with Maskwise only: {case.batch}: {case.name}: {case.state}")
     for case in slower:
         print(
             f"slower: {case.ratio:.2f} ({', '.join(f'{ratio:.2f}' for ratio in case.pairs)}) "

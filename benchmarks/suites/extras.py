@@ -36,7 +36,7 @@ def native_row(
 
 
 def measure_notes(build: Path, lane: str, native: str) -> dict[str, Any]:
-    """Rates of copies, seconds of compiles in both lanes, and bytes of memory."""
+    """GB/s of copies, seconds of compiles with the two installations of oneDNN, bytes of memory."""
     notes: dict[str, Any] = {"copies": copies(build)}
     for name in dict.fromkeys((lane, native)):
         if (build / f"bin/bench_client-{name}").exists():
@@ -67,7 +67,7 @@ def peak_bytes(worker: Worker, case: Case, folder: str) -> int:
 
 def memory(build: Path, lane: str) -> dict[str, int]:
     """The peak memory of a process that runs one Select, with Maskwise and with oneDNN alone. Each
-    is the minimum over several processes."""
+    value is the minimum over several processes."""
     case = next(row for row in shape_table() if row.name == "29a")
     with data_folder() as folder:
         make_data(case, folder)
@@ -79,8 +79,8 @@ def memory(build: Path, lane: str) -> dict[str, int]:
 
 
 def copies(build: Path) -> dict[str, float]:
-    """GB/s of a copy by the limit and by NumPy, and the ratio of their times on one thread. The
-    ratio detects a weak limit."""
+    """GB/s of a copy by bench_limit and by NumPy, and the ratio of their times on one thread. A
+    ratio above 1 means that NumPy copies faster, so the limit is wrong."""
     data, numpy = Limit(limit(build)), peer("copy")
     try:
         numpy.ask(do="load", case={"bytes": COPY_BYTES})

@@ -1,8 +1,9 @@
 """Compares the engine's instruction sets on this machine, and this build with other builds, case by
 case. Started by scripts/bench isa.
 
-Exits with 1 if, in two measurements, an instruction set is more than 5 % slower than a lesser set,
-or this build is more than 5 % slower than another build. Writes build/bench/isa-cases.json.
+Exits with 1 if a case is more than 5 % slower with an instruction set than with a narrower set, or
+in this build than in another build. A slow case counts only if it is slow again when repeated.
+Writes build/bench/isa-cases.json.
 """
 
 import argparse
@@ -30,7 +31,7 @@ TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 @dataclass
 class Compared(Row):
-    """One case. A way is an instruction set or another build."""
+    """The measurements of one case. A way to run it is an instruction set or another build."""
 
     plan: str = ""  # the plan of the first way
     seconds: dict[str, float] = field(default_factory=dict)  # median time of each way
@@ -47,7 +48,7 @@ def sets_here() -> list[str]:
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
     """The first way of each pair must not be slower than the second. The pairs are each set with
-    each lesser set, and this build with each other build."""
+    each narrower set, and this build with each other build."""
     lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
     return [*lesser, *((names[0], other) for other in others)]
 

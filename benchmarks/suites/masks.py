@@ -20,7 +20,7 @@ from table import begin_suite, save_table, shown
 from worker import ROOT
 
 TURNS, SAMPLES, SECONDS = 7, 40, 0.06
-ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # largest difference between forms, for numbers around 1
+ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # largest allowed difference between two forms' answers
 HEAD = ["mask", "shape", "kept", "type", "Maskwise, rules", "Maskwise, array"]
 HEAD += ["Maskwise, prepared", "SDPA", "FlexAttention", "vLLM", "zentorch"]
 HEAD += ["times the fastest other's speed"]
@@ -33,7 +33,7 @@ class MaskPeer(Peer):
         self.forms: list[str] = []
 
     def prepare(self, problem: Problem, dtype: str, folder: str) -> dict[str, str]:
-        """Loads the problem. Returns the files of the answers, by form."""
+        """Loads the problem. Returns the answers' files by form (a way to call the library)."""
         case = {"problem": problem.name, "dtype": dtype, "folder": folder}
         answer = self.ask(do="load", case=case)
         for form, reason in answer["refused"].items():
@@ -47,12 +47,16 @@ class MaskPeer(Peer):
 
 
 def faults(answers: dict[str, str], dtype: str) -> list[str]:
-    """Compares each form's answer with the first, which Maskwise computed. Returns a line for each
-    form that differs by more than ALLOWED."""
+    """Compares each form's answer with the first answer, which Maskwise computed. Returns a line
+    for each form whose answer differs by more than ALLOWED."""
     read = {form: np.fromfile(file, np.float32) for form, file in answers.items()}
     first = next(iter(read.values()))
     apart = {form: float(np.abs(one - first).max()) for form, one in read.items()}
-    return [f"{form} is {by:.2g} apart" for form, by in apart.items() if not by <= ALLOWED[dtype]]
+    return [
+        f"{form} differs from Maskwise by {by:.2g}"
+        for form, by in apart.items()
+        if not by <= ALLOWED[dtype]
+    ]
 
 
 def measure(

@@ -27,12 +27,13 @@ class Effort:
     pairs: int = 2  # pairs of Maskwise's and the limit's samples, per turn
     samples: int = 4  # samples of one implementation per turn or pair
     seconds: float = 0.015  # approximate seconds for these samples
-    repeats_slow: bool = False  # whether slow implementations also get a row's other masks
+    repeats_slow: bool = False  # whether slow implementations also run rows with other masks
 
 
 @dataclass
 class Taken:
-    """The samples of one implementation, by form, or the reason why there are no samples."""
+    """The samples of one implementation, by form (a way to call the library), or the reason why
+    there are no samples."""
 
     forms: dict[str, list[float]]
     failure: str = ""
@@ -55,7 +56,7 @@ def data_folder() -> Iterator[str]:
 
 
 def make_data(case: Case, folder: str) -> tuple[int, int]:
-    """Calls select_data.make. Imports it here, because not every caller's Python has NumPy."""
+    """Calls select_data.make. The import is here, because not every caller's Python has NumPy."""
     from select_data import make
 
     return make(case, folder)
@@ -75,11 +76,11 @@ class Bench:
         self.folder = folder
         self.about = {worker.impl: worker.ask(do="hello") for worker in [subject, *peers]}
         self.plan = ""  # the last plan that the engine reported
-        self.slow: set[tuple[str, str]] = set()  # implementation and row of shapes.txt
+        self.slow: set[tuple[str, str]] = set()  # slow implementations, with the row of shapes.txt
 
     def run(self, case: Case, effort: Effort, only: set[str] | None = None) -> list[Row]:
         """Measures Maskwise, the limit, and each peer for which `is_worth_it` is true. If `only` is
-        set, measures only the peers in `only`."""
+        set, leaves out all other peers."""
         request = case.request(self.folder)
         needed = make_data(case, self.folder)
         self.limit.bind(*needed)
@@ -132,7 +133,7 @@ class Bench:
         if answer["state"] == "wrong":
             taken.failure = "wrong answer"
         elif worker.impl == "maskwise" and answer["state"] == "right" and not answer["maskwise"]:
-            taken.failure = "oneDNN ran it, not Maskwise"
+            taken.failure = "oneDNN ran the case, not Maskwise"
         return taken
 
     def take_turn(self, worker: Worker, taken: Taken, turn: int, effort: Effort) -> None:

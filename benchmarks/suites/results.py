@@ -1,4 +1,5 @@
-"""The results of measurements, and the file that stores them."""
+"""The results of measurements, and the file that stores them. The limit is the time of the fastest
+way to move a case's bytes. A share of the limit is the limit divided by a row's time."""
 
 import json
 import re
@@ -22,9 +23,9 @@ NAMES = {
 
 @dataclass
 class Row:
-    """One implementation on one case. If there are no times, `version` ends in a colon and the
-    reason. A result above the limit is measured twice more. `again` has these two shares of the
-    limit."""
+    """The result of one implementation for one case. If there are no times, `version` ends in a
+    colon and the reason. A result above the limit is repeated twice. `again` has the share of the
+    limit in each repetition."""
 
     suite: str
     case: str
@@ -87,8 +88,8 @@ def four_digits(value: float) -> float:
 
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
     """Sets the bytes of the case and each row's share of the limit. Maskwise's share is the median
-    of `shares`: ratios of adjacent measurements, because memory may be twice as fast in one second
-    as in the next.
+    of `shares`. These are ratios of adjacent measurements, because memory may be twice as fast in
+    one second as in the next.
     """
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:

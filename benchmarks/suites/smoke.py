@@ -1,5 +1,6 @@
-"""Runs two cases of suite select with all programs and the limit. Results must be correct and times
-must be positive numbers. Times may be long, because the machine may be busy.
+"""Runs two cases of suite select in Maskwise, in all other libraries and in bench_limit. Results
+must be correct and times must be positive numbers. Times may be long, because the machine may be
+busy.
 
 Started by scripts/bench smoke, which builds everything.
 """

@@ -90,7 +90,7 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
 
 
 def head(others: list[str]) -> list[str]:
-    """Column titles. Each line shows the times of `others` relative to Maskwise's."""
+    """Column titles. Each row shows the times of `others` divided by Maskwise's time."""
     names = [name.removeprefix("onednn ") for name in others]
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 

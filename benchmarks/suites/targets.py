@@ -1,4 +1,5 @@
-"""The targets of the Select suites, and their comparison with the measured values."""
+"""The targets of the Select suites, and their comparison with the measured values. results.py
+defines the limit and shares of the limit."""
 
 import math
 from collections import Counter
@@ -67,7 +68,7 @@ def columns(rows: Rows) -> int:
 
 
 def walks_rows(rows: Rows) -> bool:
-    """Whether no operand needs a packed copy: each has contiguous full rows, or is one element."""
+    """Whether each operand has full contiguous rows or one element, so no operand needs packing."""
     maskwise = rows["maskwise"]
     for text in (maskwise.cond, maskwise.src_0, maskwise.src_1):
         strides = [int(stride) for stride in text.split("@")[1].split("x")] if "@" in text else [1]
@@ -214,8 +215,8 @@ def is_above(row: Row) -> bool:
 
 
 def limit_line(all_cases: list[Rows]) -> Line:
-    """Lists the results above the limit that were above the limit again when repeated, or were not
-    repeated. A single result above the limit may be noise."""
+    """Lists the results above the limit. Leaves out a repeated result whose repetitions were all
+    below ABOVE, because a single result above the limit may be noise."""
     larger = beyond_l2(all_cases)
     measured = [
         (row.limit_fraction, row, name_of(rows))

@@ -1,11 +1,11 @@
-"""The limit of the machine: the fastest of many ways to move a case's bytes."""
+"""The limit: the fastest of many ways to move as many bytes as a case reads and writes."""
 
 import statistics
 from dataclasses import dataclass, field
 
 from worker import Worker
 
-WARM_SECONDS = 10e-3  # as in the clients
+WARM_SECONDS = 10e-3  # as in common/serve.hpp
 RANKING_PASSES = 6
 AS_MANY_AS_FIT = 1000
 KEPT = 6  # the number of ways that every turn measures again
@@ -33,8 +33,9 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 
 class Limit:
-    """First, each way runs for 10 ms in total, in passes over all ways. Each turn measures the best
-    ways again, with the same warm-up as the implementations, and ranks them by all measurements."""
+    """Finds the fastest way. First, each way runs for 10 ms in total, in passes over all ways. Then
+    each turn of a case measures the best ways again and ranks them by all measurements. These ways
+    have the same warm-up as the implementations."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker

@@ -19,9 +19,9 @@ class Died(Exception):
 
 
 class Worker:
-    """A process that answers requests by lines of JSON. The first request starts the process. With
-    `rests`, the process is stopped between requests, because its spinning threads would slow other
-    processes."""
+    """A process that answers requests with lines of JSON. The first request starts the process.
+    With `rests`, the process is stopped between requests, because its spinning threads would slow
+    other processes."""
 
     def __init__(
         self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False
@@ -84,8 +84,8 @@ class Worker:
 
 
 def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
-    """The command that runs a program of the build with the lane's oneDNN; `impl` "maskwise"
-    preloads the plugin."""
+    """The command that runs a program of the build in a lane (an installed oneDNN). `impl`
+    "maskwise" preloads the plugin."""
     command = [str(ROOT / "scripts/lane")]
     if impl == "maskwise":
         command += ["--preload", str(build / "lib/libmaskwise_onednn.so")]

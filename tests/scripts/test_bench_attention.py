@@ -113,7 +113,7 @@ def test_a_missed_target_and_a_wrong_result_fail(
     assert failing(suite, [good, slow]) == 1
     output = capsys.readouterr().out
     assert "missed: slow on 3.13: 0.90 times" in output
-    assert "1 of 2 hold; 2 cases in all" in output
+    assert "1 of 2 targets hold; 2 cases in all" in output
     assert failing(suite, [good, slow], "--no-targets") == 0
     assert failing(suite, [good, wrong], "--no-targets") == 1
     assert "bad on 3.13: wrong: tensor 6: [0]\n" in capsys.readouterr().out

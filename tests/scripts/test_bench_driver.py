@@ -66,7 +66,7 @@ def test_a_case_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         client.command, client.log = ["sleep", "60"], Path("/dev/null")
     case = driver.Case("batch", ["--case=op/select.json"])
     suite.measure(case)
-    assert (case.ratio, case.state) == (None, "over 0.2 s")
+    assert (case.ratio, case.state) == (None, "stopped after 0.2 s")
     assert all(client.process is None for client in suite.clients.values())
 
 

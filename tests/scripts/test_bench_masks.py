@@ -43,5 +43,5 @@ def test_a_wrong_and_a_refused_form(tmp_path: Path, ask_numpy: Callable[..., Any
     (tmp_path / "mask_planted.py").write_text(PLANTED)
     answer = ask_numpy(ASK, folder=str(tmp_path))
     assert answer["forms"] == ["right", "wrong"]
-    assert answer["faults"] == ["wrong is nan apart"]
+    assert answer["faults"] == ["wrong differs from Maskwise by nan"]
     assert answer["shares"]["25 % of the tiles"] == 0.25

@@ -35,7 +35,7 @@ def test_passes(tmp_path: Path, text: str) -> None:
 
 def test_finds_a_binary_file(tmp_path: Path) -> None:
     (tmp_path / "core").write_bytes(b"\x7fELF\xff\xfe")
-    assert check_tracked.faults_in(tmp_path / "core") == [f"{tmp_path / 'core'}: not a text"]
+    assert check_tracked.faults_in(tmp_path / "core") == [f"{tmp_path / 'core'}: not text"]
 
 
 def test_checks_only_tracked_files(tmp_path: Path) -> None:
