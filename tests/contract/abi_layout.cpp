@@ -1,6 +1,6 @@
 // Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc). This file
-// compiles only if the functions, the struct sizes and most constants match the real headers of a
-// lane.
+// compiles only if the functions, the struct sizes and most constants match the real headers of
+// one oneDNN version.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"
@@ -53,7 +53,7 @@ namespace declared {
 
 #define CHECK_FUNCTION(name)                                                                       \
     static_assert(std::is_same_v<as_maskwise<decltype(&dnnl_graph_##name)>::type, declared::name>, \
-                  #name " is declared otherwise in oneDNN's headers")
+                  #name " is declared differently in oneDNN's headers")
 #include "header_functions.inc"
 
 static_assert(sizeof(abi::logical_tensor) == sizeof(dnnl_graph_logical_tensor_t));

@@ -1,6 +1,6 @@
 #pragma once
 
-// A client as users write it, with the public C++ header of oneDNN Graph.
+// Helpers for clients that use the public C++ header of oneDNN Graph.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"

@@ -29,7 +29,7 @@ protected:
         fs::remove_all(folder_);
     }
 
-    // The operators of the only file. Throws if the file is missing or is not strict JSON.
+    // The operators in the only dumped graph. Throws if the file is missing or is not strict JSON.
     nlohmann::json operators() const {
         const fs::directory_iterator files(folder_);
         if (begin(files) == end(files)) throw std::runtime_error("no file was written");

@@ -1,7 +1,7 @@
 // Training: attention with statistics, and the gradients computed from the statistics. The graphs
-// are built like oneDNN's own cases. Both graphs must match the definition in every lane from
-// oneDNN 3.12 on, with oneDNN alone and with the plugin. The plugin must run each graph as a whole
-// if it is one partition, and must not match a changed graph as gradients.
+// are built like oneDNN's own cases. Both graphs must match the definition from oneDNN 3.12 on,
+// with oneDNN alone and with the plugin. If oneDNN makes one partition of a graph, the plugin must
+// run this partition as a whole. The plugin must not match a changed graph as gradients.
 
 #include "cpp_client.hpp"
 #include "support/numbers.hpp"
@@ -383,7 +383,8 @@ std::vector<training_case> cases() {
     list.push_back({.mask = causal, .divides = true});
     // Masked keys have a nonzero weight, so gradients pass through them.
     list.push_back({.mask = select, .fill = -3});
-    list.push_back({.mask = bottom_right, .fill = -1e9F, .rows = 64}); // some rows have no key
+    // Rows 0 to 15 have no unmasked key.
+    list.push_back({.mask = bottom_right, .fill = -1e9F, .rows = 64});
     list.push_back({.mask = bottom_right, .rows = 64});
     list.push_back({.mask = causal, .type = bf16, .rows = 1});
     return list;
@@ -393,8 +394,8 @@ bool is_supported(tensor_type type) {
     return type == f32 || (type == bf16 ? library().bf16 : library().f16);
 }
 
-// Whether the graph is one partition that Maskwise owns, and compiling it prints exactly one claim
-// line, which names `form`.
+// Whether Maskwise owns the only partition, and its compile prints exactly one claim line. This
+// line must name `form`.
 bool runs_as(const char* form, const std::vector<partition>& partitions) {
     if (partitions.size() != 1) return false;
     const partition& whole = partitions[0];
@@ -436,7 +437,7 @@ TEST_P(training, gradients_of_any_layout) {
     const training_case& problem = GetParam();
     if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";
     const auto partitions = partitions_of(backward(problem));
-    if (partitions.size() != 1) GTEST_SKIP() << "several partitions";
+    if (partitions.size() != 1) GTEST_SKIP() << "oneDNN makes several partitions";
     auto outputs = partitions[0].get_output_ports();
     for (logical_tensor& output : outputs)
         output = {output.get_id(), problem.type, output.get_dims(), layout::any};
@@ -449,7 +450,7 @@ TEST_P(training, gradients_of_any_layout) {
     EXPECT_EQ(maskwise_owns(compiled), plugin_is_loaded());
 }
 
-// The scores' gradients have another scale, no scale, or another reader.
+// The scores' gradient has a scale other than the scores', no scale, or a second consumer.
 TEST_P(training, other_graphs_are_not_gradients) {
     const training_case& problem = GetParam();
     if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";

@@ -1,6 +1,6 @@
 // The lists that a client passes to compile and execute may name inner tensors of a partition, or
-// unrelated tensors. Only the partition's ports count, as in oneDNN. Tested in every lane, with and
-// without the plugin.
+// unrelated tensors. Only the partition's ports count, as in oneDNN. Tested with every oneDNN
+// version, with and without the plugin.
 
 #include "cpp_client.hpp"
 
@@ -108,7 +108,7 @@ protected:
     graph_case actual_, wanted_;
 };
 
-TEST_P(lists, values_inside_are_not_read_from_the_inputs) {
+TEST_P(lists, inner_tensors_are_not_read_from_the_inputs) {
     const bool is_attention = actual_.inputs.size() > 3;
     const extents& inner_shape = is_attention ? scores : shape;
     const extents strides = is_attention ? extents{128, 64, 1, 8} : extents{1, 4};
@@ -168,7 +168,7 @@ std::vector<partition> training() {
                          dense(further, {4, 1}))});
 }
 
-TEST(statistics, are_not_constant_if_the_scores_are) {
+TEST(statistics, of_constant_scores_are_not_constant) {
     for (const auto& each : training()) {
         auto outputs = each.get_output_ports();
         for (auto& output : outputs)

@@ -1,5 +1,5 @@
-// A client of oneDNN's C++ header has a graph whose Select and SoftMax the plugin merges. Tested in
-// every lane, with oneDNN alone and with the plugin. The harness's batch merge_ci tests the results
+// A client of oneDNN's C++ header has a graph whose Select and SoftMax the plugin merges. Tested
+// with every oneDNN version, alone and with the plugin. benchdnn's batch merge_ci tests the results
 // of merged partitions.
 
 #include "cpp_client.hpp"
@@ -53,7 +53,7 @@ TEST(merge, never_under_policy_debug) {
     EXPECT_EQ(scale_select_soft_max(policy::debug).size(), 3U);
 }
 
-// Without a SoftMax nothing merges: the Select and the element-wise operators stay partitions.
+// Without a SoftMax the plugin merges nothing: each operator stays a separate partition.
 TEST(merge, needs_a_soft_max) {
     const auto partitions = partitions_of(
         {make(10, kind::Tanh, {dense(0, shape)}, dense(3, shape)),
@@ -61,7 +61,8 @@ TEST(merge, needs_a_soft_max) {
               dense(4, shape)),
          make(12, kind::Exp, {dense(4, shape)}, dense(5, shape))});
     ASSERT_EQ(partitions.size(), 3U);
-    if (!knows_select() && !plugin_is_loaded()) GTEST_SKIP() << "no library runs Select";
+    if (!knows_select() && !plugin_is_loaded())
+        GTEST_SKIP() << "neither oneDNN nor the plugin runs Select";
     tensors memory;
     run(partitions, memory);
     for (std::size_t i = 0; i < element_count(shape); ++i)
@@ -69,12 +70,12 @@ TEST(merge, needs_a_soft_max) {
 }
 
 // Operators 10, 11, 14 and 16 are merged. They read tensor 5, the result of operator 12, so their
-// partition must come after 12.
+// partition must come after 12. Operator 13 reads tensor 5 twice, so operator 12 stays separate.
 TEST(merge, keeps_a_topological_order) {
     const auto value = [](std::size_t id) { return dense(id, shape); };
     const auto partitions = partitions_of(
         {make(12, kind::Tanh, {value(0)}, value(5)),
-         make(13, kind::Multiply, {value(5), value(5)}, value(6)), // reads 5 twice: 12 stays alone
+         make(13, kind::Multiply, {value(5), value(5)}, value(6)),
          make(15, kind::ReLU, {value(6)}, value(8)), make(10, kind::Tanh, {value(0)}, value(3)),
          make(11, kind::Select, {dense(1, shape, boolean), value(3), value(2)}, value(4)),
          make(14, kind::Add, {value(4), value(5)}, value(7)), soft_max(16, value(7), value(9))});
@@ -90,9 +91,9 @@ TEST(merge, keeps_a_topological_order) {
     EXPECT_TRUE(available.contains(8) && available.contains(9));
 }
 
-// Operands are transposed, and dst has gaps.
+// The Multiply's first input and the mask are transposed, and dst has gaps.
 TEST(merge, supports_any_layout) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = scale_select_soft_max();
     ASSERT_EQ(merged.size(), 1U);
     const extents across{1, 3, 12}, gaps{4 * 66, 66, 2};
@@ -139,7 +140,8 @@ std::vector<partition> select_soft_max() {
 
 // At compile, oneDNN accepts a cond of other types than boolean. Any nonzero number is true.
 TEST(merge, accepts_every_cond_that_onednn_accepts) {
-    if (!merges() || !knows_select()) GTEST_SKIP() << "nothing to compare";
+    if (!merges() || !knows_select())
+        GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto partitions = select_soft_max();
     tensors memory{{0, {}}};
     for (int i = 0; i < 33; ++i) memory[0].push_back(static_cast<std::uint8_t>(i % 3));
@@ -152,7 +154,7 @@ TEST(merge, accepts_every_cond_that_onednn_accepts) {
 // The client declares types when it adds operators. A merged partition uses only the declared
 // types.
 TEST(merge, refuses_other_types_than_declared) {
-    if (!merges()) GTEST_SKIP() << "oneDNN alone has two partitions";
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = select_soft_max();
     ASSERT_EQ(merged.size(), 1U);
     auto inputs = merged[0].get_input_ports(), outputs = merged[0].get_output_ports();
@@ -163,7 +165,7 @@ TEST(merge, refuses_other_types_than_declared) {
 }
 
 TEST(merge, refuses_a_dst_that_overlaps_itself) {
-    if (!merges()) GTEST_SKIP() << "oneDNN alone has two partitions";
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = select_soft_max();
     ASSERT_EQ(merged.size(), 1U);
     const logical_tensor overlapping{4, f32, shape, extents{132, 30, 1}};
@@ -172,8 +174,8 @@ TEST(merge, refuses_a_dst_that_overlaps_itself) {
 }
 
 // The plugin reports that scores and result may share memory, so sharing must work.
-TEST(merge, runs_in_place_if_it_reports_so) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
+TEST(merge, runs_in_place_as_reported) {
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = scale_select_soft_max();
     const auto inputs = merged[0].get_input_ports();
     const auto compiled = compile(merged[0], inputs, merged[0].get_output_ports());
@@ -206,7 +208,7 @@ TEST(merge, includes_an_operator_with_an_attribute) {
     ops[1].set_attr<float>(attr::alpha, 0.5F);
     const auto partitions = partitions_of(ops);
     EXPECT_EQ(partitions.size() == 1, merges());
-    if (!knows_select() && !merges()) GTEST_SKIP() << "no library runs Select";
+    if (!knows_select() && !merges()) GTEST_SKIP() << "neither oneDNN nor the plugin runs Select";
     std::vector<float> scores;
     for (std::size_t i = 0; i < element_count(shape); ++i)
         scores.push_back(static_cast<float>(i % 17) / 4.0F - 2.0F);
@@ -224,7 +226,7 @@ TEST(merge, includes_an_operator_with_an_attribute) {
 }
 
 TEST(merge, refuses_wrong_shapes_with_a_status) {
-    if (!merges()) GTEST_SKIP() << "three partitions without the plugin";
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = scale_select_soft_max();
     auto inputs = merged[0].get_input_ports();
     inputs[1] = dense(3, {3, 5, 33});

@@ -1,8 +1,8 @@
 // A client may describe tensors differently at compile than at add_op: with other shapes, ranks and
-// layouts. Single Selects and oneDNN's partitions also accept other types. The client's lists may
-// name further tensors. Merged partitions, and partitions that Maskwise and oneDNN share, must
-// compute oneDNN's results for the new descriptions, in every lane, with and without the plugin. If
-// oneDNN has no kernel for a type on this CPU, only the parts that need the kernel are refused.
+// layouts. A partition of one Select and oneDNN's own partitions also accept new types. The lists
+// may name further tensors. The results must equal oneDNN's for the new descriptions, even if the
+// plugin merged the partition or runs some of its operators. If oneDNN has no kernel for a type on
+// this CPU, only the partitions that need this kernel are refused.
 
 #include "cpp_client.hpp"
 
@@ -35,7 +35,7 @@ tensors run(const std::vector<partition>& partitions,
 // Ids of operators in most graphs here.
 constexpr std::size_t mat_mul_id = 9, select_id = 10, soft_max_id = 11;
 
-// Whether oneDNN must run a part of the partition. Maskwise runs a Select alone in every type.
+// Whether oneDNN must run operators of the partition. Maskwise runs a lone Select in every type.
 bool needs_onednn(const partition& each) {
     return !plugin_is_loaded() || !has(each, select_id) || has(each, mat_mul_id);
 }
@@ -49,7 +49,7 @@ protected:
 };
 
 // Constants must keep their values for the next execution.
-TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
+TEST_F(redescribed, constants_are_not_in_place_ports) {
     const logical_tensor constant{0, f32, shape, layout::strided, property::constant};
     auto chain = select_soft_max(dense(3, shape));
     chain[0] = make(select_id, kind::Select,
@@ -63,7 +63,7 @@ TEST_F(redescribed, constants_are_not_offered_to_be_overwritten) {
         }
 }
 
-TEST_F(redescribed, an_open_output_keeps_its_described_type) {
+TEST_F(redescribed, an_output_of_layout_any_keeps_its_described_type) {
     const extents q{1, 2, 8, 4}, k{1, 2, 4, 8}, s{1, 2, 8, 8};
     const std::vector<op> attention{
         make(mat_mul_id, kind::MatMul, {dense(20, q), dense(21, k)}, dense(0, s)),
@@ -118,7 +118,7 @@ TEST_F(redescribed, strides_of_extents_of_1_do_not_matter) {
         }
 }
 
-// Each matrix of k has a gap after it. oneDNN 3.12 alone does not skip the gaps if k has fewer
+// A gap follows each matrix of k. oneDNN 3.12 alone does not skip the gaps if k has fewer
 // dimensions than the result.
 TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
     const extents q{1, 3, 1, 8, 17}, k{3, 1, 17, 24}, s{1, 3, 1, 8, 24};
@@ -131,7 +131,7 @@ TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
     if (!fuses_attention()) GTEST_SKIP() << "oneDNN before 3.8 makes several partitions";
     if (!plugin_is_loaded()) GTEST_SKIP() << "some versions of oneDNN compute wrong results";
     tensors memory;
-    memory[22] = {0, 0, 0x80, 0x3F}; // 1
+    memory[22] = {0, 0, 0x80, 0x3F}; // 1 in f32
     contract::run(partitions, memory, {{21, {21, f32, k, extents{411, 408, 24, 1}}}});
     for (std::size_t row = 0; row < 24; ++row)
         for (std::size_t c = 0; c < 24; ++c) {
@@ -145,7 +145,7 @@ TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
 
 // An output of layout `any` must get the strides `expected`: oneDNN derives a layout from all
 // strides, even those of extents of 1.
-void expect_open_output(const extents& now, const extents& strides, const extents& expected) {
+void expect_strides_for_any(const extents& now, const extents& strides, const extents& expected) {
     const auto mask = dense(1, {1}, boolean);
     const auto select = make(10, kind::Select, {mask, dense(0, now), dense(2, {1})}, dense(3, now));
     for (const auto& each : partitions_of({select})) {
@@ -160,15 +160,15 @@ void expect_open_output(const extents& now, const extents& strides, const extent
     }
 }
 
-TEST_F(redescribed, an_open_output_has_the_dense_stride_for_an_extent_of_1) {
+TEST_F(redescribed, layout_any_gives_the_dense_stride_to_an_extent_of_1) {
     if (!plugin_is_loaded()) GTEST_SKIP() << "oneDNN may choose other strides";
-    expect_open_output({1, 2, 5, 3}, {1, 5, 1, 10}, {30, 5, 1, 10});
-    expect_open_output({16, 2, 1}, {2, 1, 32}, {2, 1, 1});
-    expect_open_output({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // past the largest stride, not 1
+    expect_strides_for_any({1, 2, 5, 3}, {1, 5, 1, 10}, {30, 5, 1, 10});
+    expect_strides_for_any({16, 2, 1}, {2, 1, 32}, {2, 1, 1});
+    expect_strides_for_any({16, 2, 1}, {1, 16, 1}, {1, 16, 32}); // 32 = 16 * 2
 }
 
 // Neither the plugin nor oneDNN alone gives the mask's layout to the result.
-TEST_F(redescribed, an_open_output_ignores_the_layout_of_the_mask) {
+TEST_F(redescribed, an_output_of_layout_any_ignores_the_layout_of_the_mask) {
     const auto mask = dense(1, shape, boolean);
     const auto partitions = partitions_of(
         {make(9, kind::Select, {mask, dense(0, shape), dense(2, {1})}, dense(3, shape))});
@@ -197,7 +197,7 @@ TEST_F(redescribed, an_operand_of_unknown_shape_may_be_the_largest) {
     ASSERT_EQ(memory.at(4).size(), 96 * sizeof(float));
 }
 
-TEST_F(redescribed, an_axis_counts_in_the_rank_at_compile) {
+TEST_F(redescribed, an_axis_refers_to_the_rank_at_compile) {
     const extents now{2, 3, 4};
     const auto memory = run(
         partitions_of(select_soft_max(dense(0, shape), 1)),
@@ -208,8 +208,8 @@ TEST_F(redescribed, an_axis_counts_in_the_rank_at_compile) {
                     1.0F, 1e-5F);
 }
 
-// Rows must have adjacent columns, and the columns of these scores are not adjacent.
-TEST_F(redescribed, other_shapes_run_if_rows_cannot) {
+// Maskwise's row kernels need adjacent columns. The columns of these scores are not adjacent.
+TEST_F(redescribed, scores_with_strided_columns_run) {
     const extents now{5, 8};
     const auto memory =
         run(partitions_of(select_soft_max(dense(0, shape))), {{0, {0, f32, now, extents{1, 5}}},
@@ -221,11 +221,11 @@ TEST_F(redescribed, other_shapes_run_if_rows_cannot) {
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
 }
 
-// oneDNN 3.7 multiplies by a broadcast mask, which turns an infinity into NaN.
-TEST_F(redescribed, masked_infinities_vanish_if_rows_cannot_run) {
+// oneDNN 3.7 multiplies by a broadcast mask. An infinity times 0 is NaN.
+TEST_F(redescribed, masked_infinities_vanish_with_strided_columns) {
     const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
     ASSERT_EQ(partitions.size() == 1, merges());
-    if (!merges()) GTEST_SKIP() << "two partitions without the plugin";
+    if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     std::vector<float> scores(32, 1.0F), dst(32, 7.0F);
     std::vector<std::uint8_t> mask{0, 1, 0, 1, 0, 1, 0, 1};
     float hidden = -INFINITY;
@@ -240,7 +240,7 @@ TEST_F(redescribed, masked_infinities_vanish_if_rows_cannot_run) {
             EXPECT_EQ(dst[row + 4 * i], i % 2 == 0 ? 0.0F : 0.25F) << row << ' ' << i;
 }
 
-TEST_F(redescribed, a_list_may_name_other_outputs) {
+TEST_F(redescribed, a_list_may_name_unrelated_outputs) {
     for (const auto& each : partitions_of(select_soft_max(dense(0, shape)))) {
         auto inputs = each.get_input_ports(), outputs = each.get_output_ports();
         for (auto& input : inputs)
@@ -301,7 +301,7 @@ TEST_F(redescribed, values_between_operators_have_the_declared_types) {
     }
 }
 
-TEST_F(redescribed, a_dst_of_open_shape_is_row_major) {
+TEST_F(redescribed, a_dst_of_unknown_shape_is_row_major) {
     const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
     const auto inputs = partitions.back().get_input_ports();
     dnnl_graph_logical_tensor_t open{};
@@ -361,18 +361,18 @@ std::vector<op> backward() {
                  {{a, true}})};
 }
 
-// Whether the partition compiles. Without bf16 the graph is split: Maskwise runs the part with the
-// Select (5), and oneDNN runs the other parts.
+// Whether the partition compiles. Without bf16 the graph is split: Maskwise runs the partition with
+// the Select (5), and oneDNN runs the other partitions.
 bool is_compiled(const partition& each) {
     if (library().bf16 || (plugin_is_loaded() && has(each, 5))) return true;
-    const auto ops = backward(); // new ones, because an operator belongs to one graph
+    const auto ops = backward(); // new operators: each belongs to only one graph
     return std::all_of(ops.begin(), ops.end(), [&](const op& node) {
         return !has(each, id_of(node)) || test::runs_alone(node.get());
     });
 }
 
-// Without bf16, oneDNN throws on some parts. With bf16, oneDNN compiles the whole graph. Objects
-// that were in use when oneDNN threw must outlive the entry in oneDNN's cache.
+// Without bf16, oneDNN throws on some partitions. With bf16, oneDNN compiles the whole graph.
+// Objects that were in use when oneDNN threw must outlive the entry in oneDNN's cache.
 TEST_F(redescribed, objects_that_onednn_throws_on_outlive_its_cache_entry) {
     static auto& in_use = *new std::vector<std::vector<partition>>;
     const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();

@@ -1,4 +1,4 @@
-// Passes extents and strides near the limits of 64 bits to compile, in every lane, with the plugin.
+// Passes extents and strides near the limits of 64 bits to compile. Runs only with the plugin.
 // The plugin refuses the sizes with a status, or accesses only the described memory. oneDNN alone
 // would overflow.
 
@@ -29,8 +29,8 @@ std::size_t width_of(const logical_tensor& tensor) {
     return tensor.get_data_type() == boolean ? 1 : sizeof(float);
 }
 
-// A tensor whose shape broadcasts to `to`. Its rank is at most 12, because oneDNN's header throws
-// above. It has one stride per extent, because the header reads one per extent without a check.
+// A tensor whose shape broadcasts to `to`. Its list of strides is as long as its shape, because
+// oneDNN's header does not check the length.
 logical_tensor random_tensor(chance& random, std::size_t id, const extents& to, tensor_type type) {
     extents shape(to.begin() + (to.empty() || !random.one_in(4) ? 0 : 1), to.end()), strides;
     for (std::int64_t& extent : shape) {
@@ -70,8 +70,9 @@ void execute_if_small(const dnnl::graph::compiled_partition& compiled,
     ++seen.executed;
 }
 
-// Compiles the partition with random tensors, and executes it if they are small. The Select reads
-// tensors 1 to 3 and writes tensor 4. `result` is the id of the partition's only output.
+// Compiles the partition with random tensors. Executes the partition if these tensors are small.
+// The Select reads tensors 1 to 3 and writes tensor 4. `result` is the id of the partition's only
+// output.
 void try_sizes(chance& random, const partition& subgraph, std::size_t result, counts& seen) {
     extents shape;
     for (int rank = random.below(5); rank > 0; --rank) shape.push_back(random.extent());
@@ -114,14 +115,14 @@ op select() {
                 dense(4, recorded));
 }
 
-TEST(sizes, of_a_select) {
+TEST(sizes, of_a_select_never_overflow) {
     ASSERT_TRUE(plugin_is_loaded());
     const auto partitions = partitions_of({select()});
     ASSERT_EQ(partitions.size(), 1U);
     try_all(partitions[0], 4);
 }
 
-TEST(sizes, of_merged_rows) {
+TEST(sizes, of_merged_operators_never_overflow) {
     if (!merges())
         GTEST_SKIP() << "oneDNN before 3.5 does not support Select, so the plugin merges nothing";
     const auto partitions =

@@ -1,6 +1,6 @@
-// Runs random attentions on each instruction set of this machine. The chunks of an attention run in
-// random order. Results must agree with double precision, and no other memory may change. A refusal
-// must be an `error`.
+// Runs random attention cases on each instruction set of this machine. The chunks of a case run in
+// random order. Results must agree with results in double precision. No other memory may change. A
+// refusal must be an `error`.
 
 #include "support/attention_case.hpp"
 #include "unit/attention/attention_targets.hpp"
@@ -24,8 +24,8 @@ T one_of(generator& random, const T (&values)[Count]) {
     return values[draw(random, 0, Count - 1)];
 }
 
-// Runs chunks in a random order, as threads may, but on this thread, so that an input always gives
-// the same result.
+// Runs chunks in a random order, as threads may. Uses only this thread, so that an input always
+// gives the same result.
 parallel_loop shuffled_loop(generator& random, int threads) {
     return {threads, [&random](std::int64_t count, const auto& body) {
                 std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -49,7 +49,7 @@ std::string run(generator& random, const attention_case& problem, const wanted_a
     std::string wrong = compare(problem, wanted, before);
     if (copy_inputs(problem) != inputs) wrong += " an input was written";
     if (wrong.empty()) return wrong;
-    return wrong + " with " + std::to_string(threads) + " threads of " + name_of(target) + ": " +
+    return wrong + " with " + std::to_string(threads) + " threads on " + name_of(target) + ": " +
            to_string(problem);
 }
 

@@ -164,7 +164,7 @@ void check_graph(generator& random) {
     plugin.destroy();
 }
 
-// One input in four gets partitions, which takes oneDNN far longer than all other calls.
+// One input in four gets partitions. oneDNN takes far longer for this than for all other calls.
 void check(generator& random) {
     if (test::one_in(random, 4)) return check_graph(random);
     ++counted.sequences;

@@ -3,9 +3,9 @@
 
 Runs COUNT models of python/tests/generated_models.py or sdpa_models.py, with and without Maskwise.
 SEED (default 0) selects the first model. A model that runs without Maskwise must run with Maskwise,
-too. Results must be bit-exact if nothing rounds. Else they must agree within the effect of
-displaced roundings. Models run in child processes. Prints the claims, and each difference with the
-command that reproduces the difference. Fails if there is a difference.
+too. Results must be bit-exact if nothing rounds. Else they may differ by the effect of rounding
+errors (model_values.py). Models run in child processes. Prints the claims, and each difference with
+the command that reproduces the difference. Fails if there is a difference.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from sdpa_models import attention_model, drawn  # noqa: E402
 
 BATCH = 50  # models per child
 SECONDS = 600  # limit for a batch
-SLACK = 64  # allowed error, as a multiple of the effect of one displaced rounding
-COMPILATIONS = 6  # attempts to see that OpenVINO alone does not repeat its results
-DRAWS = 16  # attempts to explain a difference by displaced roundings
+SLACK = 64  # allowed error, as a multiple of the effect of one rounding error
+COMPILATIONS = 6  # of OpenVINO alone, to see whether its results repeat
+DRAWS = 16  # draws of rounding noise that may explain a difference
 Run = Callable[[], list[Array]]
 
 
@@ -91,12 +91,12 @@ def run(call: Run) -> list[Array] | str:
     """The outputs, or the error text."""
     try:
         return call()
-    except Exception as error:  # hosts raise many types
+    except Exception as error:  # hosts raise many types of exceptions
         return f"{type(error).__name__}: {error}"[:400]
 
 
 def drawn_again(case: Case) -> Iterator[Values]:
-    """Yields all values of the model, each time with other displaced roundings."""
+    """Yields all values of the model, each time with new rounding noise."""
     model = onnx.load_from_string(case.model)
     constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
     arguments = {
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """Tries several draws, because in one draw displacements of two large weights may cancel."""
+    """Tries several draws, because the rounding noise of two large weights may cancel in a draw."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -143,8 +143,8 @@ def fault_of(
 
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
-    """`outputs` are from two inferences of OpenVINO alone. Replaces an output of the first by None
-    if the second inference's output differs: OpenVINO may return unset memory for an If of open
+    """`outputs` are from two inferences of OpenVINO alone. Replaces an output of the first
+    inference by None if the second differs: OpenVINO may return unset memory for an If of dynamic
     shape."""
     if isinstance(outputs, str):
         return outputs
@@ -181,7 +181,7 @@ class Lines:
         os.dup2(self.file.fileno(), 2)
 
     def claims(self) -> list[str]:
-        """The kinds of the claims since the last call."""
+        """The kinds in Maskwise's claim lines since the last call."""
         self.file.seek(0)
         lines = [line.split(",") for line in self.file.read().decode().splitlines()]
         self.file.truncate(0)
@@ -195,8 +195,8 @@ def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dic
 
 
 def changed_alone(case: Case) -> bytes:
-    """The model with a further node that ONNX Runtime folds. After folding, as after a claim, ONNX
-    Runtime infers shapes again, and changes or refuses wrong shapes in the model.
+    """The model with a further node that ONNX Runtime folds. After folding, and after Maskwise
+    takes nodes, ONNX Runtime infers shapes again. It then changes or refuses wrong shapes.
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
@@ -260,7 +260,7 @@ OPENVINO = {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"}
 
 
 class OpenVino:
-    """Runs accelerated models: unchanged, forced, cloned, and saved and read."""
+    """Runs models after accelerate(): unchanged, with force=True, cloned, or saved and read."""
 
     def __init__(self, is_alone: bool) -> None:
         os.environ["MASKWISE_VERBOSE"] = "1"
@@ -378,7 +378,7 @@ def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list
 
 
 def narrow_down(host: str, dead: dict[str, Any], first: int) -> None:
-    """Runs only the dead model, with and without Maskwise, and adjusts its verdict."""
+    """Runs only the model that ended a child, with and without Maskwise. Adjusts its verdict."""
     seed = dead["seed"]
     if run_batch(host, seed, 1)[0]["verdict"] != "died":
         dead["difference"] += f", only after the models from {first} on"

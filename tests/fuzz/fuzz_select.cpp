@@ -1,6 +1,6 @@
 // Runs random Selects, each on a random instruction set of this machine. If the planner accepts a
-// Select, the result must equal the reference's result. A refusal must be an `error`. Only spoiled
-// Selects may be refused.
+// Select, the result must equal the reference's result. A refusal must be an `error`. Only Selects
+// that spoil() changed may be refused.
 
 #include "support/case_generator.hpp"
 
@@ -34,7 +34,7 @@ void spoil(generator& random, select_case& layouts) {
     }
 }
 
-// Whether each operand has at most 16 MiB. Layouts of inputs are arbitrary.
+// Whether each operand has at most 16 MiB.
 bool fits_memory(const select_case& layouts) {
     constexpr std::int64_t most_bytes = 1 << 24;
     for (const view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {

@@ -1,4 +1,6 @@
-// A fuzz target without libFuzzer. Runs the inputs in files, then INPUTS random inputs.
+// The main function of a fuzz target without libFuzzer. Runs the inputs in files, then INPUTS
+// random inputs.
+//
 // usage: PROGRAM INPUTS SEED [FILE...]
 
 #include "random_input.hpp"

@@ -27,7 +27,8 @@ find_package(maskwise REQUIRED)
 add_executable(client client.cpp)
 target_link_libraries(client PRIVATE maskwise::maskwise)
 """
-# All dependencies. Libraries that only one Debian release has, such as libfmt9, are not allowed.
+# All allowed dependencies. Libraries that only one Debian release has, such as libfmt9, are not
+# allowed.
 NEEDED = {"libc6", "libgcc-s1", "libstdc++6", "libtbb12"}
 FILES = {
     "maskwise": [

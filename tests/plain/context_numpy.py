@@ -1,4 +1,4 @@
-"""Defines names and checks for README.md and docs/python.md with NumPy arrays."""
+"""Defines names and checks for the code blocks of README.md and docs/python.md in NumPy."""
 
 from __future__ import annotations
 

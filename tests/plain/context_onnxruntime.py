@@ -1,4 +1,4 @@
-"""Defines names and checks for docs/onnxruntime.md with plain.py's model.onnx."""
+"""Defines names and checks for the code blocks of docs/onnxruntime.md on plain.py's model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines names and checks for docs/openvino.md with an attention model."""
+"""Defines names and checks for the code blocks of docs/openvino.md, and an attention model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines names and checks for README.md, docs/python.md and docs/pytorch.md."""
+"""Defines names and checks for the code blocks of README.md, docs/python.md and pytorch.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines names and checks for docs/pytorch.md with a small transformers model."""
+"""Defines names and checks for the code blocks of docs/pytorch.md, and a small model."""
 
 from __future__ import annotations
 

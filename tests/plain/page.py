@@ -37,7 +37,7 @@ BASES = {"onnxruntime": "numpy", "openvino": "numpy", "transformers": "torch"}
 
 
 def blocks_of(page: str) -> list[tuple[int, str, str]]:
-    """Returns the first line, language and text of each block."""
+    """Returns the first line's number, the language and the text of each block."""
     text = (ROOT / page).read_text()
     blocks = re.finditer(r"^```(python|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [(text[: block.start()].count("\n") + 2, block[1], block[2]) for block in blocks]

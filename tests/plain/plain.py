@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the pages' code blocks in a user's environment: the wheel and one framework.
+"""Runs the code blocks of README.md and docs/ in environments with the wheel and a framework.
 
 usage: scripts/plain [--short] [--wheels FOLDER] [ENVIRONMENT...]
 
@@ -82,7 +82,7 @@ def must(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def make(environment: Environment, folder: Path) -> Path:
-    """Returns the environment's Python. README's first block installs Maskwise later."""
+    """Creates the environment and returns its Python. README's first block installs Maskwise."""
     must(sys.executable, "-m", "venv", folder)
     python = folder / "bin/python"
     install = ["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]

@@ -1,5 +1,5 @@
-// A library with a planted fault. If the sanitizer does not report this fault, it would not report
-// faults of integrations/ either.
+// A library with a planted fault. A sanitizer that misses this fault would also miss faults of
+// integrations/.
 #include <memory>
 #include <thread>
 

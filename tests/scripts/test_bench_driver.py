@@ -92,7 +92,7 @@ def test_the_row_of_a_batch_has_the_least_ratio_and_both_sums() -> None:
     ]
 
 
-def test_the_source_is_a_folder_or_the_source_of_a_build(
+def test_maskwise_onednn_source_names_a_source_or_build_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = tmp_path / "source/tests/benchdnn/inputs/graph"

@@ -1,4 +1,4 @@
-"""The benchmark finds the limit on a simulated machine."""
+"""The benchmark finds the limit (the fastest way to move memory) on a simulated machine."""
 
 import random
 import statistics

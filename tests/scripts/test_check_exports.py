@@ -36,26 +36,28 @@ ELSEWHERE = "int elsewhere(int);\nint dnnl_graph_two(int a) { return elsewhere(a
         (ONE + TWO + "int helper(void) { return 1; }\n", ["exports helper, which is not listed"]),
         (ONE + ELSEWHERE, ["cannot resolve elsewhere"]),
     ],
-    ids=["the exact list", "missing", "extra", "a helper", "undefined"],
+    ids=["no fault", "missing function", "extra function", "exported helper", "undefined symbol"],
 )
-def test_exports(tmp_path: Path, code: str, faults_found: list[str]) -> None:
+def test_a_missing_or_unlisted_symbol_is_a_fault(
+    tmp_path: Path, code: str, faults_found: list[str]
+) -> None:
     assert faults(tmp_path, code) == faults_found
 
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
-def test_a_search_path(tmp_path: Path, tags: str) -> None:
+def test_a_search_path_is_a_fault(tmp_path: Path, tags: str) -> None:
     faults_found = faults(tmp_path, ONE + TWO, f"-Wl,{tags},-rpath,/opt/lib")
     kind = "RUNPATH" if tags == "--enable-new-dtags" else "RPATH"
     assert faults_found == [f"has the {kind} /opt/lib"]
 
 
-def test_a_symbol_that_is_too_new(tmp_path: Path) -> None:
+def test_a_symbol_that_is_too_new_is_a_fault(tmp_path: Path) -> None:
     code = "unsigned arc4random(void);\nint dnnl_graph_two(int a) { return a + arc4random(); }\n"
     assert faults(tmp_path, ONE + code) == ["wants GLIBC_2.36"]
 
 
 @pytest.mark.parametrize("name", ["libdnnl.so.3", "libtbb.so.12"])
-def test_a_needed_library(tmp_path: Path, name: str) -> None:
+def test_a_needed_libdnnl_or_libtbb_is_a_fault(tmp_path: Path, name: str) -> None:
     (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
     other = tmp_path / name
     build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(other)]
@@ -107,13 +109,13 @@ def test_an_api_as_declared_passes(tmp_path: Path) -> None:
     assert api_faults(tmp_path, BODY + OTHER_COMPILE) == []
 
 
-def test_an_api_that_exports_more(tmp_path: Path) -> None:
+def test_an_extra_export_of_the_api_is_a_fault(tmp_path: Path) -> None:
     extra = "namespace maskwise { MASKWISE_API int more() { return 1; } }\nMASKWISE_API int x;\n"
     faults_found = api_faults(tmp_path, BODY + OTHER_COMPILE + extra)
     assert faults_found == ["exports more, which is not listed", "exports x, which is not listed"]
 
 
-def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
+def test_a_missing_export_of_the_api_is_a_fault(tmp_path: Path) -> None:
     assert api_faults(tmp_path, "int maskwise::plan::rank() const { return 1; }\n") == [
         "does not export compile"
     ]
@@ -131,9 +133,11 @@ def test_an_api_that_lacks_a_function(tmp_path: Path) -> None:
             ["contains code of ov::Any"],
         ),
     ],
-    ids=["the exact list", "a helper", "not OpenVINO's", "ov::Any"],
+    ids=["no fault", "exported helper", "symbol that OpenVINO lacks", "code of ov::Any"],
 )
-def test_an_openvino_extension(more: str, faults_found: list[str], tmp_path: Path) -> None:
+def test_an_openvino_extension_exports_only_its_api(
+    more: str, faults_found: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "o.cpp").write_text("int of_openvino() { return 1; }\n")
     other, library = tmp_path / "libopenvino.so.2641", tmp_path / "e.so"
     build = ["g++", "-shared", "-fPIC", "-fvisibility=hidden", "-o"]

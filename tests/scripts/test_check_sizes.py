@@ -28,7 +28,7 @@ def python_function(lines: int) -> str:
 
 @pytest.mark.parametrize(("lines", "status"), [(70, 0), (71, 1)])
 @pytest.mark.parametrize("name", ["src/plan/grow.cpp", "src/plan/grow.hpp", "scripts/grow.py"])
-def test_function_limit(
+def test_a_function_above_70_lines_is_a_fault(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, lines: int, status: int
 ) -> None:
     make = python_function if name.endswith(".py") else cpp_function
@@ -38,7 +38,9 @@ def test_function_limit(
 
 @pytest.mark.parametrize(("lines", "status"), [(500, 0), (501, 1)])
 @pytest.mark.parametrize("name", ["src/a.hpp", "scripts/lane", "cmake/a.cmake", "CMakeLists.txt"])
-def test_file_limit(tmp_path: Path, name: str, lines: int, status: int) -> None:
+def test_a_file_above_500_lines_is_a_fault(
+    tmp_path: Path, name: str, lines: int, status: int
+) -> None:
     assert repository(tmp_path, {name: "\n" * lines}) == status
 
 

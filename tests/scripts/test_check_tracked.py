@@ -24,12 +24,12 @@ def faults(root: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_finds(tmp_path: Path, text: str) -> None:
+def test_a_machine_path_or_registry_host_is_found(tmp_path: Path, text: str) -> None:
     assert len(faults(tmp_path, text)) == 1
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_passes(tmp_path: Path, text: str) -> None:
+def test_other_text_passes(tmp_path: Path, text: str) -> None:
     assert faults(tmp_path, text) == []
 
 

@@ -1,4 +1,4 @@
-"""Runs the field kit's run.py with test stages, then scripts/take_figures.py on run.py's file."""
+"""Runs run.py of the field kit with test stages, then take_figures.py on the output file."""
 
 import json
 import sys

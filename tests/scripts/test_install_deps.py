@@ -44,7 +44,7 @@ def test_a_failure_leaves_the_old_tree(deps: Path) -> None:
     assert names(deps) == {"lane"}
 
 
-def test_the_rest_of_a_killed_run_is_removed(deps: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(deps: Path) -> None:
     (deps / ".partial-killed/tree").mkdir(parents=True)
     install_deps.install("lane", deps / "lane", pins(), build)
     assert names(deps) == {"lane"}

@@ -24,7 +24,7 @@ def test_every_listed_test_exists() -> None:
         assert is_program or f"test_{name}" in files, name
 
 
-def test_the_noticed_share_decides(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_share_of_noticed_faults_decides(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = {f"src/exec/a.cpp:{n}: a -> b": "noticed by test_api" for n in range(9)}
     verdicts["src/schema/a.cpp:1: a -> b"] = "survived"
     verdicts["src/schema/a.cpp:2: a -> b"] = "does not compile"

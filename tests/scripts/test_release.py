@@ -72,7 +72,7 @@ FINE: dict[str, Any] = {
         ({}, 3_100_000, "3100000 bytes"),
     ],
 )
-def test_the_check_of_a_wheel(
+def test_a_wheel_with_a_fault_is_refused(
     changed: dict[str, Any],
     size: int,
     fault: str | None,

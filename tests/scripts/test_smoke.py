@@ -1,4 +1,4 @@
-"""The smoke run finds planted faults in rows. A stamp marks a commit with changed sources."""
+"""The smoke run finds planted faults in results. A stamp marks a commit with changed sources."""
 
 import subprocess
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The summary counts every case of a program and each reason to skip.
 
-It fails if a case failed, a lane is empty or a report is missing.
+The summary fails if a case failed, a lane is empty or a report is missing.
 """
 
 import json

@@ -90,14 +90,16 @@ def test_rows_or_columns_that_the_results_lack_are_a_fault(
     assert "masks: no " in capsys.readouterr().out
 
 
-def test_an_edit_by_hand(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_edit_by_hand_is_a_fault(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = root / "docs/fusion.md"
     document.write_text(document.read_text().replace("| 1 ms |", "| 0.9 ms |", 1))
     assert write(root, check=True) == 1
     assert "docs/fusion.md: tables are not as scripts" in capsys.readouterr().out
 
 
-def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_outside_of_markers_are_a_fault(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     document = root / "docs/python.md"
     document.write_text(document.read_text() + "| a | 12.5 us |\n| b | 3.2 and newer |\n")
     line = len(document.read_text().splitlines()) - 1
@@ -107,7 +109,9 @@ def test_figures_outside_of_markers(root: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("path", PICTURES)
-def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_that_differs_from_its_results_is_a_fault(
+    root: Path, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = PICTURES[path][0]
     table_name = table.name
     fault = f"{path}: differs from the picture of scripts/draw_picture.py"
@@ -130,14 +134,14 @@ def test_pictures(root: Path, path: str, capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-def test_missing_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_results_are_a_fault(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / f"docs/figures/{CLASS}/python.json").unlink()
     assert write(root, check=True) == 1
     out = capsys.readouterr().out
     assert "docs/python.md: no results for the table 'python': run scripts/bench python" in out
 
 
-def test_incomplete_results(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_incomplete_results_are_a_fault(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = root / f"docs/figures/{CLASS}/run.json"
     entries = json.loads(path.read_text())
     path.write_text(json.dumps({**entries, "commit": ""}))
@@ -150,7 +154,9 @@ def test_incomplete_results(root: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "another number of cells" in capsys.readouterr().out
 
 
-def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_older_than_30_source_commits_are_a_fault(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(30):
         commit_change(root, "src/plan/b")
         commit_change(root, "src/graph/c")  # not a source of a result
@@ -166,7 +172,7 @@ def test_results_older_than_the_engine(root: Path, capsys: pytest.CaptureFixture
     assert write(root, check=False) == write(root, check=True) == 0
 
 
-def test_an_unknown_commit(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_commit_is_a_fault(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_result(root, "run", "0123456789" * 4)
     write(root, check=False)
     assert write(root, check=True) == 1
@@ -219,7 +225,7 @@ def test_the_table_of_run_has_the_shown_cases(tmp_path: Path) -> None:
         take_figures.take("run", bench, tmp_path)
 
 
-def test_the_figures_of_the_picture_by_tiles(tmp_path: Path) -> None:
+def test_the_picture_shows_masks_by_their_share_of_tiles(tmp_path: Path) -> None:
     head = ["mask", "Maskwise, array", "SDPA", "FlexAttention"]
     rows = [["causal", "1", "2", "3"], ["5 % of the tiles", "4", "5", "6"]]
     save_table(tmp_path, "masks", "PyTorch 1", head, rows)

@@ -9,7 +9,7 @@ namespace maskwise::test {
 // The number of allocations so far.
 std::int64_t allocations();
 
-// From now on, allocations of exactly `bytes` bytes fail; 0: none.
+// From now on, allocations of exactly `bytes` bytes fail. With 0, no allocation fails.
 void fail_allocations_of(std::size_t bytes);
 
 // Makes one later allocation fail; number 0 is the next allocation. With `onwards`, all later

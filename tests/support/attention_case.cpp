@@ -297,7 +297,7 @@ double rounding(double wanted, data_type type) {
 std::string compare_numbers(const char* name, const attention_tensor& got,
                             const std::vector<double>& wanted, const std::vector<double>& errors) {
     const std::vector<double> actual = got.read();
-    if (actual.size() != wanted.size()) return std::string(name) + " has another size";
+    if (actual.size() != wanted.size()) return std::string(name) + " has a wrong size";
     for (std::size_t i = 0; i < actual.size(); ++i) {
         const double off = std::abs(actual[i] - wanted[i]);
         const double allowed = errors[i] + rounding(wanted[i], got.type);

@@ -13,7 +13,7 @@
 
 namespace maskwise::test {
 
-// The oracle's type for a type that attention or expressions compute with; f32 for other types.
+// The oracle's type for a type of the library. Types without a case become f32.
 constexpr element element_of(data_type type) {
     switch (type) {
     case data_type::boolean:
@@ -69,15 +69,15 @@ wanted_attention expected(const attention_case& problem);
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
 // dense: row-major. any: may be permuted, backward or with gaps. repeated: for inputs; like any,
-// but strides may be 0. turned: dense, but the last two dimensions are transposed.
-enum class layout { dense, any, repeated, turned };
+// but strides may be 0. transposed: dense, but the last two dimensions are swapped in memory.
+enum class layout { dense, any, repeated, transposed };
 
 // Places a tensor in memory of random bits.
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
              const extent_list& extents, layout how);
 
-// Draws random shapes, masks, layouts and types. `is_small`: at most 70 rows and keys, rarely 1200
-// keys.
+// Draws random shapes, masks, layouts and types. `is_small`: at most 70 rows and keys, rarely up to
+// 1200 keys.
 attention_case make_attention_case(generator& random, bool is_small = false);
 
 // A case of dense f32 tensors of these shapes. Inputs are normally distributed.

@@ -79,7 +79,7 @@ void lay_out(generator& random, view& operand, std::int64_t width) {
     std::iota(order.rbegin(), order.rend(), std::size_t{0});
     if (one_in(random, 3)) std::shuffle(order.begin(), order.end(), random);
     const bool padded = one_in(random, 3);
-    // Fields of a structure may be a fraction of an element apart.
+    // In an array of structures, the padding may be a fraction of an element.
     const std::int64_t unit = one_in(random, 4) ? 1 : width;
     std::int64_t stride = width * (one_in(random, 12) ? draw(random, 2, 3) : 1);
     operand.strides_bytes.assign(rank, 0);

@@ -60,7 +60,7 @@ view draw_input(generator& random, const std::vector<std::int64_t>& dst, std::in
 void lay_out(generator& random, view& operand, std::int64_t width_bytes);
 
 // Draws a Select of three or four dimensions of 10 to 150 elements. Every operand has all
-// dimensions and is dense in a random order, so that tiles rarely hold whole loops.
+// dimensions and is dense in a random order, so that a tile rarely covers a whole dimension.
 select_case make_permuted_case(generator& random);
 
 // Random bits, so that NaN payloads and both zeros occur.

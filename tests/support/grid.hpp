@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators of a graph in double precision. The oracles of attention, of the harness and of the
-// fuzz targets share this definition. The definition shares nothing with src/ or oneDNN.
+// The operators of a graph in double precision. The oracles of attention, benchdnn and the fuzz
+// targets share this definition. The definition shares no code with src/ or oneDNN.
 
 #include "support/oracle.hpp"
 

@@ -45,8 +45,8 @@ struct drawn_shapes {
     bool grouped = false;
 };
 
-// Draws extents near the size of a panel or a tile, sometimes enough keys that threads split the
-// keys.
+// Draws extents of up to 70, around the sizes of tiles. Sometimes draws 1020 keys or more, so that
+// threads split the keys.
 drawn_shapes draw_small_matrices(generator& random) {
     const auto around = [&] {
         return one_in(random, 2) ? draw(random, 1, 20) : draw(random, 1, 70);
@@ -97,8 +97,8 @@ extent_list keys_shape(generator& random, const drawn_shapes& shapes, std::int64
     return with_matrix(random, outer, true, shapes.keys, columns);
 }
 
-// Draws a mask, in which 0 masks. The mask is padding by columns, blocks, noise, a triangle, all
-// zeros or without zeros. Sometimes every fifth row is fully masked.
+// Draws a mask, in which 0 masks. The mask is key padding, blocks, noise, a triangle, all zeros or
+// without zeros. Sometimes every fifth row is fully masked.
 std::vector<double> draw_mask(generator& random, const extent_list& extents) {
     const std::int64_t rows = extents.end()[-2], keys = extents.end()[-1];
     const std::int64_t kind = draw(random, 0, 5), length = draw(random, 0, keys);
@@ -227,7 +227,7 @@ void spoil_masked_keys(attention_case& problem) {
         spoil_masked(problem.value, kept_keys(problem, false));
 }
 
-// Whether an element of the bias is so low that the engine may skip its tile.
+// Whether an element of the bias is so low that Maskwise may skip the tile of this element.
 bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }
@@ -251,7 +251,7 @@ void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case&
     put(problem.query, with_matrix(random, shapes.outer, true, shapes.rows, shapes.depth));
     const extent_list keys = keys_shape(random, shapes, shapes.depth);
     lay_out(random, problem.key, type, keys,
-            one_in(random, 3) ? layout::turned : draw_layout(random));
+            one_in(random, 3) ? layout::transposed : draw_layout(random));
     problem.key.fill(normal_numbers(random, count_of(keys), 1));
     put(problem.value, keys_shape(random, shapes, shapes.columns));
     lay_out(random, problem.dst, one_in(random, 4) ? data_type::f32 : type,
@@ -265,7 +265,7 @@ void draw_tensors(generator& random, const drawn_shapes& shapes, attention_case&
 }
 
 // A view with its last two dimensions transposed in memory.
-view turned_view(extent_list extents, std::int64_t width) {
+view transposed_view(extent_list extents, std::int64_t width) {
     std::swap(extents.end()[-1], extents.end()[-2]);
     view transposed = dense_view(nullptr, extents, width);
     std::swap(transposed.extents.end()[-1], transposed.extents.end()[-2]);
@@ -278,8 +278,8 @@ view turned_view(extent_list extents, std::int64_t width) {
 void lay_out(generator& random, attention_tensor& tensor, data_type type,
              const extent_list& extents, layout how) {
     tensor.type = type;
-    tensor.elements = how == layout::turned ? turned_view(extents, width_of(type))
-                                            : dense_view(nullptr, extents, width_of(type));
+    tensor.elements = how == layout::transposed ? transposed_view(extents, width_of(type))
+                                                : dense_view(nullptr, extents, width_of(type));
     if (how == layout::any || how == layout::repeated)
         lay_out(random, tensor.elements, width_of(type));
     if (how == layout::repeated)

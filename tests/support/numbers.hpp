@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// The fields of a float type. Conversions share nothing with src/.
+// The fields of a float type. Conversions share no code with src/.
 struct number_format {
     int exponent_bits, fraction_bits; // after the sign
 };

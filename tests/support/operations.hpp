@@ -6,7 +6,8 @@
 
 namespace maskwise::test {
 
-// Operators in double precision, for every oracle. This shares no code with src/ or oneDNN.
+// Operators in double precision, for every oracle. The definitions share no code with src/ or
+// oneDNN.
 enum class operation {
 #define MASKWISE_TEST_OPERATION(name, specified, inputs, value) name,
 #include "support/operations.inc"

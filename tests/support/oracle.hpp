@@ -10,8 +10,8 @@
 
 namespace maskwise::test {
 
-// One operand of the reference: extents and byte strides, outermost first. Shares nothing with the
-// library.
+// One operand of the reference: extents and byte strides, outermost first. This file shares no code
+// with Maskwise or oneDNN.
 struct view {
     std::byte* data = nullptr;
     std::vector<std::int64_t> extents;

@@ -7,7 +7,7 @@
 
 namespace maskwise::test {
 
-// The text of the exception, or "" if none is thrown.
+// The text of the exception, or "" if call() throws nothing.
 template <class Error>
 std::string refusal(const auto& call) {
     try {

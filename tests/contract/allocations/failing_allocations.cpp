@@ -15,8 +15,8 @@ namespace {
 
 using namespace test;
 
-// Returns the status of the first failed call. If no call fails, returns nullopt, and `bytes` has
-// every tensor.
+// Returns the status of the first failed call. Returns nullopt and stores every tensor in `bytes`
+// if no call fails.
 std::optional<dnnl_status_t> run_client(const std::vector<node>& nodes, memory& bytes) {
     const failures_are_thrown thrown;
     try {
@@ -49,7 +49,7 @@ std::vector<node> one_select() {
     return {select};
 }
 
-// Attention, which newer versions of oneDNN make one partition.
+// Attention. oneDNN 3.8 and newer make one partition of this graph.
 std::vector<node> attention() {
     const std::int64_t n = new_extent();
     const auto scores = [n](std::size_t id) { return dense(id, dnnl_f32, {1, 2, n, n}); };
@@ -65,7 +65,8 @@ std::vector<node> attention() {
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
-// Two chains that can be merged. If one chain gets no memory, the other chain is still claimed.
+// Two pairs of Select and SoftMax. If Maskwise has no memory to merge one pair, Maskwise still
+// merges the other pair.
 std::vector<node> merged() {
     const std::int64_t n = new_extent();
     const auto cond = dense(0, dnnl_boolean, {3, n});
@@ -78,7 +79,8 @@ std::vector<node> merged() {
 
 using scenario_nodes = std::vector<node> (*)();
 
-// Runs a client with failing allocations, frees its buffers, and returns whether one failed.
+// Runs a client with failing allocations, frees its buffers, and returns whether an allocation
+// failed.
 bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     memory bytes;
     own_allocations::fail(nth, onwards);
@@ -102,7 +104,7 @@ std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool
 
 class failing_allocations : public testing::TestWithParam<std::pair<scenario_nodes, bool>> {};
 
-TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
+TEST_P(failing_allocations, return_a_status_and_leak_nothing) {
     const auto [make_nodes, onwards] = GetParam();
     std::int64_t nth = 0;
     for (bool failed = true; failed && !HasFailure(); ++nth) {
@@ -118,7 +120,7 @@ TEST_P(failing_allocations, are_a_status_and_leak_nothing) {
 }
 
 // Maskwise runs out of memory while it records the inputs of an operator. The client still adds the
-// operator to a graph. The values that the operator reads must not disappear by a merge.
+// operator to a graph. A merge must not remove the values that the operator reads.
 TEST(failing_allocations_of_an_operator, keep_its_inputs_alive) {
     const auto t = [](std::size_t id) { return dense(id, dnnl_f32, {4, 8}); };
     const node select{

@@ -38,7 +38,7 @@ namespace r1 {
 namespace maskwise::test {
 namespace {
 
-TEST(failing_tasks, are_out_of_memory) {
+TEST(failing_tasks, return_out_of_memory) {
     constexpr std::int64_t n = 1500;
     const node select = select_of({1, n}, {n, 1}, {n, n}, {n, n});
     const auto &inputs = select.inputs, &outputs = select.outputs;

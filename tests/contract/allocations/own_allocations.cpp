@@ -53,7 +53,7 @@ libraries find_libraries() {
     return ranges;
 }
 
-// For the table of blocks: operator new uses the table, so the table must not use operator new.
+// The allocator of `blocks`. operator new inserts into `blocks`, so this allocator calls malloc.
 template <typename T>
 struct plain_memory {
     using value_type = T;
@@ -66,7 +66,7 @@ struct plain_memory {
 };
 
 std::atomic<bool> watching{false};
-std::mutex mutex; // guards all variables below
+std::mutex mutex; // guards `blocks`, until_failure, fails_onwards and has_failed
 libraries loaded;
 // Maskwise's live blocks. Never destroyed, because operator delete still uses the set while other
 // static objects are destroyed.
@@ -87,7 +87,7 @@ bool is_own_call(const void* caller) {
     const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
     auto frame_of = [&](int i) { return frames[static_cast<std::size_t>(i)]; };
     int i = 0;
-    while (i < count && !loaded.program.holds(frame_of(i))) ++i; // frames of a sanitizer
+    while (i < count && !loaded.program.holds(frame_of(i))) ++i; // skips a sanitizer's frames
     for (; i < count; ++i) {
         const void* frame = frame_of(i);
         if (loaded.plugin.holds(frame)) return true;

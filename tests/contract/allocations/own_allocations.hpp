@@ -4,12 +4,12 @@
 
 namespace maskwise::contract {
 
-// Replaces the process's operator new. Recognizes allocations by Maskwise's plugin, including those
-// by the C++ library for the plugin, and can make these allocations fail.
+// Replaces the process's operator new. Can make the allocations of Maskwise's plugin fail. These
+// include allocations that the C++ library makes for the plugin.
 namespace own_allocations {
 
-// The `nth` allocation of Maskwise from now fails (0: the next one). With `onwards`, all later
-// allocations fail, too.
+// The `nth` allocation of Maskwise from now fails (0: the next allocation). With `onwards`, all
+// later allocations fail, too.
 void fail(std::int64_t nth, bool onwards);
 // Ends the failures that fail() began. Returns whether an allocation failed.
 bool stop();

@@ -27,7 +27,7 @@ void require(dnnl_status_t status) {
     if (status != dnnl_success) std::exit(1);
 }
 
-// Adds a chain of operators, in turns x + x and relu(x). Each operator reads the previous
+// Adds a chain of operators, alternately x + x and relu(x). Each operator reads the previous
 // operator's result.
 void add_ops(dnnl_graph_graph_t graph, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {

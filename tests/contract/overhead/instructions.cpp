@@ -23,7 +23,7 @@ constexpr int skipped = 77;
 
 using namespace maskwise::test;
 
-// Compiled once, then executed repeatedly on the same tensors.
+// A ReLU partition. Compiled once, then executed repeatedly on the same tensors.
 struct relu {
     node spec{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
     std::vector<owned_partition> partitions = partitions_of(build({spec}).get());

@@ -1,6 +1,6 @@
 /* A client in C that compiles and executes a Select and a ReLU. With CLIENT_LOOKS_UP and oneDNN 3.7
-   or newer, also attention. Prints one fact per line. The client is built as programs that are
-   linked in several orders, and as a library that a loader opens. */
+   or newer, the client also runs attention. Prints one fact per line. The client is built as
+   programs that are linked in several orders, and as a library that a loader opens. */
 
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "oneapi/dnnl/dnnl.h"
@@ -83,7 +83,7 @@ static int run(const char* name, dnnl_engine_t engine, dnnl_graph_op_t op, size_
     return status;
 }
 
-/* CLIENT_ROWS sets the number of rows, so that the Select can be large enough for threads. */
+/* CLIENT_ROWS sets the number of rows. With many rows, several threads run the Select. */
 static void run_select(dnnl_engine_t engine) {
     const char* const wanted = getenv("CLIENT_ROWS");
     const int rows = wanted != NULL ? atoi(wanted) : 3, elements = rows * columns;

@@ -1,6 +1,6 @@
-/* With this header, client.c links no oneDNN: it opens the file CLIENT_OPENS and looks up each
-   function by the handle. CLIENT_MODE holds letters: g for RTLD_GLOBAL (default: RTLD_LOCAL), d for
-   RTLD_DEEPBIND, n for a new namespace (dlmopen). */
+/* With this header, client.c links no oneDNN. The header opens the file CLIENT_OPENS and looks up
+   each function by its handle. CLIENT_MODE holds letters: g for RTLD_GLOBAL (default: RTLD_LOCAL),
+   d for RTLD_DEEPBIND, n for a new namespace (dlmopen). */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* usage: lookup_race LIBRARY CONSTRUCTED. A thread makes the process's first lookup in LIBRARY,
-   which is slowed down. Meanwhile the main thread opens CONSTRUCTED. The constructor of CONSTRUCTED
-   holds the loader's lock and looks up in LIBRARY, too. */
+/* usage: lookup_race LIBRARY CONSTRUCTED. A thread makes the process's first lookup in LIBRARY. A
+   sleep of 0.3 s slows this lookup down. Meanwhile the main thread opens CONSTRUCTED. The
+   constructor of CONSTRUCTED holds the loader's lock and looks up in LIBRARY, too. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""Tests maskwise-info with processes, and with files, which must be read but never run."""
+"""Tests maskwise-info with processes and files. maskwise-info must never run a file."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class LookedUp(LaneCase):
         self.assertEqual(words(done), words(self.opens()), done.stderr)
         self.assertEqual(words(done)["select maskwise"], "0")
 
-    def test_modes(self) -> None:
+    def test_local_global_and_deepbind_handles_are_accelerated(self) -> None:
         for mode in ("", "g", "d"):
             with self.subTest(mode):
                 self.assert_accelerated(self.opens(SETTING.plugin, CLIENT_MODE=mode))
@@ -70,7 +70,7 @@ class LookedUp(LaneCase):
         self.assertEqual(words(done), words(alone), done.stderr)
         self.assertNotIn("maskwise,load", done.stderr)
 
-    def test_disabled(self) -> None:
+    def test_a_disabled_plugin_changes_nothing(self) -> None:
         self.assert_untouched(self.opens(SETTING.plugin, MASKWISE_DISABLE="1"))
 
     def test_the_second_of_two_copies_is_left_alone(self) -> None:
@@ -85,7 +85,7 @@ class LookedUp(LaneCase):
         self.assert_untouched(done)
         self.assertEqual(done.stderr.count("is a second oneDNN"), 1, done.stderr)
 
-    def test_other_preloads_that_look_up(self) -> None:
+    def test_other_preloads_may_call_or_wrap_dlsym(self) -> None:
         for name in ("preloaded", "wrapper"):
             other = str(SETTING.binaries.parent / "lib" / f"{name}.so")
             for order in ((other, SETTING.plugin), (SETTING.plugin, other)):
@@ -95,13 +95,13 @@ class LookedUp(LaneCase):
                     if name == "wrapper":
                         self.assertRegex(done.stderr, r"wrapper: [1-9]\d* lookups")
 
-    def test_programs_with_a_sanitizer(self) -> None:
+    def test_programs_with_a_sanitizer_are_accelerated(self) -> None:
         """A sanitizer's runtime looks up functions before its strcmp and dl_iterate_phdr work."""
         if SETTING.before_preload:
             self.skipTest("the plugin itself has a sanitizer")
         for sanitizer in ("address", "thread"):
             with self.subTest(sanitizer):
-                # The loader of newer Debian releases leaks.
+                # The loader of newer Debian releases leaks memory.
                 done = self.run_built_with(
                     f"_{sanitizer}", SETTING.plugin, ASAN_OPTIONS="detect_leaks=0"
                 )

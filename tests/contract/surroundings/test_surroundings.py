@@ -1,4 +1,4 @@
-"""Tests the plugin with missing, old or duplicate libraries, wrong orders and wrong settings.
+"""Tests the plugin with missing, old or duplicate libraries, wrong load orders and settings.
 
 Without --lane, runs the tests that need no oneDNN. With --lane and --prefix, runs the other tests.
 """
@@ -29,7 +29,7 @@ import unittest_report
 
 @dataclass
 class Setting:
-    """Paths of the build."""
+    """The arguments of the command line."""
 
     runner: str = ""
     plugin: str = ""
@@ -43,7 +43,7 @@ class Setting:
 SETTING = Setting()
 RIGHT = {"select compile": "0", "select execute": "0", "select wrong": "0", "relu wrong": "0"}
 ID = re.compile(r"\b1000\d\d\b")
-LARGE = "200000"  # rows of the client's Select: enough for threads
+LARGE = "200000"  # rows of the client's Select: enough work for several threads
 Done = subprocess.CompletedProcess[str]
 
 
@@ -88,8 +88,8 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load, which has the effect
-    of a missing libtbb."""
+    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load. The effect equals
+    that of a missing libtbb."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -186,7 +186,7 @@ class WithoutOnednn(Case):
             r"^maskwise,load,.*oneDNN 3\.1\.0.*/libonednn_cpu_so\.so\.3 \(already loaded\).*,inact",
         )
 
-    def test_onednn_that_is_not_called_through_the_plugin(self) -> None:
+    def test_onednn_that_is_not_called_through_the_plugin_is_reported(self) -> None:
         done = self.load_late(SETTING.folder / "other_name" / "libonednn_cpu_so.so.3")
         self.assertRegex(done.stderr, r"\Amaskwise,idle,\S+/libonednn_cpu_so\.so\.3 is in ")
 
@@ -273,7 +273,7 @@ class Loading(LaneCase):
 
     def test_a_large_select_finds_the_threads_of_libtbb(self) -> None:
         if "libtsan" in SETTING.before_preload:
-            self.skipTest("below ThreadSanitizer the engine runs on std::thread")
+            self.skipTest("with ThreadSanitizer, Maskwise runs on std::thread")
         done = client(SETTING.plugin, CLIENT_ROWS=LARGE, MASKWISE_VERBOSE="1")
         self.assert_right(done)
         self.assertEqual(done.stderr.count("maskwise,threads,libtbb /"), 1, done.stderr)
@@ -297,7 +297,7 @@ class Loading(LaneCase):
         self.assertEqual(linked_after.stderr.count("maskwise: loaded, but"), 1, linked_after.stderr)
         self.assertIn("link maskwise_onednn before dnnl", linked_after.stderr)
 
-    def test_loaded_twice(self) -> None:
+    def test_a_second_copy_of_the_plugin_stays_inactive(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             second = shutil.copy(SETTING.plugin, Path(folder) / "libmaskwise_second.so")
             done = client(SETTING.plugin, str(second), MASKWISE_VERBOSE="1")
@@ -317,7 +317,7 @@ class Loading(LaneCase):
         if words(done)["engine"] == "0":
             self.assert_right(done)
 
-    def test_a_libdnnl_newer_than_the_list(self) -> None:
+    def test_a_libdnnl_newer_than_maskwise_knows(self) -> None:
         """oneDNN compiles Maskwise's partitions, too, so that functions unknown to Maskwise work on
         them."""
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
@@ -347,11 +347,11 @@ class Environment(LaneCase):
     )
     PIECES = ("", "0", "1", "2", "-1", "99999999999999999999", "all", "profile,", ",,,", "%s%n")
 
-    def test_disable_is_exactly_onednn(self) -> None:
+    def test_a_disabled_plugin_changes_no_output(self) -> None:
         alone, off = client(), client(SETTING.plugin, MASKWISE_DISABLE="1")
         self.assertEqual((alone.stdout, alone.stderr), (off.stdout, off.stderr))
 
-    def test_a_disabled_plugin_says_so(self) -> None:
+    def test_a_disabled_plugin_reports_the_reason_if_verbose(self) -> None:
         off = client(SETTING.plugin, MASKWISE_DISABLE="1", MASKWISE_VERBOSE="1")
         self.assertEqual(off.stdout, client().stdout)
         lines = [line for line in off.stderr.splitlines() if line.startswith("maskwise")]
@@ -390,7 +390,7 @@ class Environment(LaneCase):
 class Diagnostics(LaneCase):
     """Verbose lines and dumps."""
 
-    def test_own_lines(self) -> None:
+    def test_maskwise_prints_a_load_line_and_a_claim_line(self) -> None:
         done = client(SETTING.plugin, MASKWISE_VERBOSE="1")
         lines = [line for line in done.stderr.splitlines() if line.startswith("maskwise,")]
         self.assertEqual(len(lines), 2, lines)
@@ -409,7 +409,7 @@ class Diagnostics(LaneCase):
             self.assertEqual(len(mine), 1, done.stdout)  # one execution prints one line
             self.assertEqual(mine[0][-2], "maskwise")
             model = onednn_lines(alone, event, "chosen")
-            if not model:  # oneDNN 3.2 has the format, but no Select and no "v1"
+            if not model:  # oneDNN 3.2 has no Select, and no field "v1" in its lines
                 facts = SETTING.lane, len(mine[0]), mine[0][5]
                 self.assertEqual(facts, ("3.2", 13, "misc_post_ops"), mine)
                 continue
@@ -441,7 +441,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts of dumps. ID replaces ids, which count only the compiles by oneDNN."""
+        """Names and texts of dumps. ID replaces ids: only compiles by oneDNN advance the ids."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

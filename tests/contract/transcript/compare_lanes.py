@@ -1,4 +1,4 @@
-"""Tests that a Select has the same results in every lane if the plugin is loaded.
+"""Tests that the plugin computes the same Select results with every oneDNN version (lane).
 
 Runs each lane's transcript client with the plugin. Compares the results of all `compile/`
 and `wrong/` scenarios, including the hashes of dst, with the results of the first lane.

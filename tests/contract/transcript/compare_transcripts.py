@@ -1,8 +1,9 @@
-"""Runs the transcript client with oneDNN alone and with the plugin, and compares both.
+"""Runs the transcript client with oneDNN alone and with the plugin, and compares the answers.
 
-Every difference must be in the list of differences. Every entry whose versions and condition apply
-must occur, unless the entry is optional. So the list has exactly the differences between Maskwise
-and oneDNN. The client's scenario "facts" prints the library's version and the conditions.
+Every difference must be in the file --differences. Every entry of the file whose versions and
+condition apply must occur, unless the entry is optional. So the file has exactly the differences
+between Maskwise and oneDNN. The client's scenario "facts" prints the library's version and the
+conditions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Key = tuple[str, str, int]  # scenario, call, number of earlier equal calls
 
 @dataclass
 class Rule:
-    """One line of the list: shell patterns, and the conditions under which they apply."""
+    """One line of --differences: shell patterns, and the conditions under which they apply."""
 
     where: str
     scenario: str
@@ -120,7 +121,7 @@ def compare(alone: dict[Key, str], plugin: dict[Key, str], rules: list[Rule]) ->
 
 
 def without(patterns: list[str], answers: dict[Key, str]) -> dict[Key, str]:
-    """Drops scenarios that read past the end of a list, whose answers vary from run to run."""
+    """Drops the scenarios that match a pattern. Their answers vary from run to run."""
     return {
         key: answer
         for key, answer in answers.items()
@@ -133,7 +134,9 @@ def parse_arguments() -> argparse.Namespace:
     for name in ("prefix", "runner", "client", "plugin"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--differences", required=True, type=Path)
-    parser.add_argument("--before-preload", default="", help="libraries that must come first")
+    parser.add_argument(
+        "--before-preload", default="", help="libraries to preload before the plugin"
+    )
     parser.add_argument(
         "--switched-off", action="store_true", help="MASKWISE_DISABLE=1: no difference is allowed"
     )

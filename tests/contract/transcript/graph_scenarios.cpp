@@ -1,5 +1,5 @@
-// Notes the partitions of graphs with Selects among other operators, and of graphs without Select:
-// their number, order, ports and operators.
+// Notes the number, order, ports and operators of partitions. Most graphs have Selects among other
+// operators, and some graphs have no Select.
 
 #include "select_graph.hpp"
 
@@ -19,8 +19,8 @@ logical_tensor square(std::size_t id) {
     return dense(id, f32, {8, 8});
 }
 
-// A call's name has the policy, because merging under policy fusion is a listed difference. Policy
-// debug has no difference.
+// The name of each noted call has the policy: for these scenarios, differences.txt lists
+// differences only under policy fusion.
 std::string name_of(dnnl_graph_partition_policy_t policy) {
     return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
 }
@@ -133,8 +133,8 @@ std::vector<node> attention(dnnl_data_type_t type) {
     return nodes;
 }
 
-// If the CPU lacks the instructions, oneDNN alone and the plugin refuse the same types. The harness
-// tests rounding.
+// If the CPU lacks bf16 or f16, oneDNN alone and the plugin refuse the same types. benchdnn tests
+// rounding.
 void attention_in_16_bits(const transcript& out, const void*) {
     for (const auto type : {dnnl_bf16, dnnl_f16})
         out.note("runs", !run_graph(attention(type), dnnl_graph_partition_policy_fusion).empty());
@@ -186,7 +186,8 @@ const std::vector<graph_case>& cases() {
           {3, add, {t(13), t(14)}, {t(15)}},
           {4, select, {mask(16), t(15), t(13)}, {t(17)}},
           {5, relu, {t(17)}, {t(18)}}}},
-        // The last operator is added first. Partitions come in the graph's order, not in add_op's.
+        // The last operator is added first. Partitions come in topological order, not in the order
+        // of add_op.
         {"added_backwards",
          {{3, relu, {t(15)}, {t(16)}},
           {2, select, {mask(10), t(13), scalar(14)}, {t(15)}},

@@ -1,4 +1,4 @@
-// Null handles, wrong counts and early queries, whose results clients may rely on.
+// Null handles, wrong counts and early queries. Clients may rely on the results.
 
 #include "select_graph.hpp"
 
@@ -112,7 +112,7 @@ void compile_nulls(const transcript& out, const void*) {
                dnnl_graph_partition_compile(partition, compiled, 3, inputs, 1, outputs, nullptr));
 }
 
-// A query for another id succeeds with an empty result, although the header suggests an error.
+// A query for an unknown id succeeds with an empty result, although the header suggests an error.
 void queries(const transcript& out, const void*) {
     select_graph graph(out, plain);
     const auto partition = graph.partition();

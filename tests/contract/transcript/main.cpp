@@ -1,6 +1,6 @@
 // usage: transcript [SCENARIO...]. Runs all scenarios, or the named scenarios, in a child process.
-// If oneDNN ends the process, a new child runs the next scenario. One child per scenario would be
-// slower, because each child would start a SYCL runtime.
+// If oneDNN ends the process, a new child runs the remaining scenarios. One child per scenario
+// would be slower, because each child would start a SYCL runtime.
 
 #include "transcript.hpp"
 
@@ -24,7 +24,7 @@ std::size_t& progress() {
     return *shared;
 }
 
-// Facts on which the differences may depend.
+// Facts on which the entries of differences.txt may depend.
 void note_facts(const transcript& out, const void*) {
     const auto& facts = library();
     out.note("minor", facts.minor);

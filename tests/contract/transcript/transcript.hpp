@@ -42,7 +42,7 @@ void add_graph_scenarios(std::vector<scenario>& all);
 void add_wrong_scenarios(std::vector<scenario>& all);
 void add_attention_scenarios(std::vector<scenario>& all);
 
-// "2x3x4:12s4s1", with "any", "undef" or "opaque" in place of strides; "?" for an open extent.
+// "2x3x4:12s4s1", with "any", "undef" or "opaque" in place of strides; "?" for an unknown extent.
 std::string text_of(const logical_tensor& tensor);
 
 } // namespace maskwise::contract

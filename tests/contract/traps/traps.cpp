@@ -1,6 +1,7 @@
-// Traps for a library that wraps oneDNN's Graph API: one or more tests per number. The same binary
-// runs with oneDNN alone (MASKWISE_EXPECT=alone) and with the plugin (MASKWISE_EXPECT=plugin). Trap
-// 3 and the dumps of trap 9 concern the process, so surroundings/test_surroundings.py tests them.
+// Traps for a library that wraps oneDNN's Graph API: one or more tests per trap number. The same
+// binary runs with oneDNN alone (MASKWISE_EXPECT=alone) and with the plugin
+// (MASKWISE_EXPECT=plugin). Trap 3 and the dumps of trap 9 concern the process, so
+// surroundings/test_surroundings.py tests them.
 
 #include "traps_support.hpp"
 
@@ -63,7 +64,7 @@ protected:
 };
 
 // 1: functions that take a partition or a compiled partition accept handles that Maskwise executes.
-// Among them are a SYCL function and one that no public header declares.
+// Among these functions are a SYCL function and a function that no public header declares.
 TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     std::size_t id = 0;
     EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
@@ -92,7 +93,7 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
     const node relu{1, dnnl_graph_op_relu, {dst}, {dense(4, dnnl_f32, {9, 40})}};
     const auto bytes = run_graph({relu}, fusion);
     ASSERT_FALSE(bytes.empty());
-    EXPECT_EQ(bytes.at(4), bytes.at(3)); // all inputs are positive
+    EXPECT_EQ(bytes.at(4), bytes.at(3)); // no input is negative
     const std::size_t capacity = constant_cache_capacity();
     EXPECT_EQ(set_constant_cache_capacity(capacity),
               library().minor >= 4 ? dnnl_success : dnnl_unimplemented);
@@ -100,7 +101,7 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
 
 // 4: the plugin exports functions that an older oneDNN lacks. The functions that the plugin can
 // answer itself work on every version: execute_v2, the scratchpad query and the logical tensor of a
-// tensor. The others return `unimplemented`.
+// tensor. The other functions return `unimplemented`.
 TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
     const auto result = compiled();
@@ -172,8 +173,8 @@ TEST_F(traps, trap_07_counts_and_fresh_handles) {
         EXPECT_NE(compile(each.get(), {cond, src_0, src_1}, {dst}), nullptr);
 }
 
-// 8: a Select that oneDNN fuses with its neighbours stays in that partition, and counts do not
-// change.
+// 8: a Select that oneDNN fuses with its neighbours stays in oneDNN's partition. The number of
+// partitions does not change.
 TEST_F(traps, trap_08_fused_selects_stay_fused) {
     const logical_tensor a = dense(10, dnnl_f32, {9, 8}), b = dense(11, dnnl_f32, {8, 40});
     const logical_tensor scores = dense(12, dnnl_f32, {9, 40});
@@ -187,8 +188,8 @@ TEST_F(traps, trap_08_fused_selects_stay_fused) {
     EXPECT_EQ(together[dst.id], apart[dst.id]);
 }
 
-// 9: the real graph has the claimed operator as the client passed it, without a replacement.
-TEST_F(traps, trap_09_nothing_is_put_in_place_of_the_select) {
+// 9: a Select that Maskwise executes stays in oneDNN's graph exactly as the client passed it.
+TEST_F(traps, trap_09_the_select_is_not_replaced) {
     const auto inputs = inputs_of(partition.get()), outputs = outputs_of(partition.get());
     ASSERT_EQ(inputs.size(), 3U);
     const logical_tensor* const inputs_of_partition[] = {&cond, &src_0, &src_1};
@@ -235,18 +236,18 @@ TEST_F(traps, trap_11_no_opaque_layout_is_handed_out) {
     EXPECT_TRUE(is_equal(answer, dst));
 }
 
-// 12: exceptions of the client's callbacks reach the client through the plugin. oneDNN's exceptions
-// become statuses, which the transcripts compile/cond_* test.
-TEST(traps_of_callbacks, trap_12_exceptions_of_the_client_reach_it) {
+// 12: exceptions of the client's callbacks reach the client through the plugin. The transcripts
+// compile/cond_* test that oneDNN's exceptions become statuses.
+TEST(traps_of_callbacks, trap_12_exceptions_of_callbacks_reach_the_client) {
     if (is_sycl()) GTEST_SKIP() << "SYCL builds refuse allocators of host functions";
     if (library().minor < 3)
         GTEST_SKIP() << "oneDNN 3.2 alone does not pass on an allocator's exception";
     EXPECT_TRUE(a_throwing_allocator_reaches_the_client());
 }
 
-// 13: some calls succeed unexpectedly. A partition can be created from one operator, without a
-// graph, and is claimed like any other. The transcripts handles/queries and schema/two_inputs test
-// other such calls.
+// 13: some calls succeed unexpectedly. For example, a partition can be created from one operator
+// without a graph. Maskwise also executes this partition. The transcripts handles/queries and
+// schema/two_inputs test more of these calls.
 TEST_F(traps, trap_13_partition_of_a_single_operator) {
     dnnl_graph_partition_t raw = nullptr;
     ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
@@ -259,7 +260,7 @@ TEST_F(traps, trap_13_partition_of_a_single_operator) {
 }
 
 // 14: the value of a host scalar is copied when the tensor is created, and cannot be queried later.
-TEST_F(traps, trap_14_host_scalars) {
+TEST_F(traps, trap_14_a_host_scalar_is_copied_at_creation) {
     if (!plugin_expected()) GTEST_SKIP() << "oneDNN throws at compile";
     if (library().minor < 9) GTEST_SKIP() << "host scalars came with oneDNN 3.9";
     for (const std::size_t slot : {1U, 2U}) {
@@ -289,9 +290,9 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }
 
-// 15: a compiled partition outlives its graph and its partition, whose addresses are reused;
-// engines come and go. stress.cpp tests threads.
-TEST_F(traps, trap_15_lifetimes) {
+// 15: a compiled partition outlives its graph and its partition. Later objects reuse their
+// addresses. stress.cpp tests threads.
+TEST_F(traps, trap_15_a_compiled_partition_outlives_its_graph) {
     const auto result = compiled();
     partition.reset();
     graph.reset();
@@ -315,12 +316,12 @@ TEST_F(traps, trap_15_engines_come_and_go) {
         result = compile(partition.get(), {cond, src_0, src_1}, {dst}, engine);
         ASSERT_NE(result, nullptr);
         ASSERT_EQ(dnnl_engine_destroy(engine), dnnl_success);
-        expect_right(result.get()); // tensors and stream have another engine of this kind
+        expect_right(result.get()); // the tensors and the stream have another CPU engine
     }
 }
 
 // Null is never a valid handle, even after many handles were created and destroyed.
-TEST_F(traps, null_handles_after_many_others) {
+TEST_F(traps, null_handles_stay_invalid_after_many_handles) {
     std::vector<owned_compiled> many;
     std::vector<owned_graph> graphs;
     std::vector<owned<dnnl_graph_op_t>> ops;
@@ -341,7 +342,7 @@ TEST_F(traps, null_handles_after_many_others) {
 }
 
 // A large Select needs threads. They must come from the only libtbb in the process.
-TEST_F(traps, one_libtbb) {
+TEST_F(traps, the_process_has_only_one_libtbb) {
     const dims large{1000, 1000};
     run_graph({select_of(large, large, large, large)});
     std::ifstream maps("/proc/self/maps");
@@ -357,9 +358,9 @@ TEST_F(traps, one_libtbb) {
 #endif
 }
 
-TEST_F(traps, a_reused_handle_is_the_last_compiled_partition) {
+TEST_F(traps, a_reused_handle_runs_the_last_compiled_partition) {
     if (!plugin_expected())
-        GTEST_SKIP() << "oneDNN alone may do anything with a handle that is compiled twice";
+        GTEST_SKIP() << "in oneDNN alone, a handle compiled twice has undefined results";
     const auto handle = make_compiled(partition.get());
     for (const std::int64_t rows : {3, 9}) {
         const node spec = select_of({40}, {rows, 40}, {1}, {rows, 40});

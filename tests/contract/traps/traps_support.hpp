@@ -15,8 +15,8 @@ bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 
-// Each function below that returns a status returns dnnl_unimplemented if the process lacks the
-// oneDNN function. `deps` points to a std::vector<sycl::event> or is null.
+// Down to create_ocl_allocator(), a status is dnnl_unimplemented if the process lacks the oneDNN
+// function. `deps` points to a std::vector<sycl::event> or is null.
 dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps);
 dnnl_status_t scratchpad_of(dnnl_graph_compiled_partition_t compiled, logical_tensor* answer);

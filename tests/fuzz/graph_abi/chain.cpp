@@ -45,9 +45,9 @@ public:
 
     chain_description draw_attention() {
         may_cast_ = false;
-        may_replace_ = dnnl_version()->minor >= 8; // else a kernel may crash
+        may_replace_ = dnnl_version()->minor >= 8; // older kernels may crash
         may_drop_dimensions_ = false; // oneDNN 3.13 crashes on an Add of lower rank after a MatMul
-        masks_broadcast_ = !one_in(later_, 3); // else Maskwise leaves the graph to oneDNN 3.13
+        masks_broadcast_ = !one_in(later_, 3); // Maskwise leaves other masks to oneDNN 3.13
         const auto type = draw_type();
         const std::size_t batch = to_.add_dimension(draw(random_, 1, 3));
         const std::size_t heads = to_.add_dimension(draw(random_, 1, 4));
@@ -69,7 +69,7 @@ public:
                                             : with_matrix(shared, size, columns),
                                  0.25);
         whole_ = with_matrix(all_heads, rows, columns);
-        // oneDNN 3.13 crashes on other layouts of scores and added operands.
+        // oneDNN 3.13 crashes if scores or added operands are not row-major.
         to_.may_lay_out_anew = false;
         start(multiply_matrices(q, k, whole_, 2.1, transposes));
         for (auto steps = draw(random_, 0, 1); steps > 0; --steps) draw_binary();
@@ -148,7 +148,7 @@ private:
         const auto row = current();
         static constexpr dnnl_graph_op_kind_t kinds[] = {
             dnnl_graph_op_add,      dnnl_graph_op_subtract, dnnl_graph_op_add,
-            dnnl_graph_op_maximum, // oneDNN runs Maximum
+            dnnl_graph_op_maximum, // Maskwise never merges Maximum
             dnnl_graph_op_multiply, dnnl_graph_op_divide};
         const auto kind = kinds[draw(random_, 0, 2 * row.largest < most ? 5 : 3)];
         const bool divides = kind == dnnl_graph_op_divide;
@@ -166,7 +166,7 @@ private:
         static constexpr dnnl_graph_op_kind_t kinds[] = {
             dnnl_graph_op_tanh,       dnnl_graph_op_tanh,       dnnl_graph_op_leaky_relu,
             dnnl_graph_op_leaky_relu, dnnl_graph_op_leaky_relu, dnnl_graph_op_clamp,
-            dnnl_graph_op_exp,        dnnl_graph_op_square}; // oneDNN runs the last three
+            dnnl_graph_op_exp,        dnnl_graph_op_square}; // Maskwise never merges the last three
         const auto row = current();
         auto kind = kinds[draw(random_, 0, 7)];
         const bool grows = kind == dnnl_graph_op_exp || kind == dnnl_graph_op_square;

@@ -23,7 +23,7 @@ struct chain_description {
     std::size_t further_input = 0;
 };
 
-// Draws element-wise operators, SoftMax and masks of indices around one or more Selects. Maskwise
+// Draws element-wise operators, SoftMax and masks from indices around one or more Selects. Maskwise
 // merges many of these graphs. `later`: see chain_writer.
 chain_description draw_chain(generator& random, generator& later);
 

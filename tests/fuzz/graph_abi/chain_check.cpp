@@ -16,9 +16,9 @@
 namespace maskwise::fuzz {
 namespace {
 
-// oneDNN has two caches of compiled code. An exception leaves one cache inconsistent. The other
-// cache ignores the strides of extents of 1, although oneDNN 3.13 generates different code for
-// these strides.
+// An exception leaves oneDNN's cache of compiled partitions inconsistent. oneDNN's primitive cache
+// ignores the strides of extents of 1, although oneDNN 3.13 generates different code for these
+// strides.
 void switch_caches_off() {
     static const bool are_off =
         dnnl_graph_set_compiled_partition_cache_capacity(0) == dnnl_success &&
@@ -69,7 +69,7 @@ public:
         const bool plugin_has_run = plugin_.refusal.empty();
         const bool other_has_run = other_.refusal.empty() && other_.fault.empty();
         if (!plugin_has_run && other_has_run)
-            end("oneDNN alone runs it, the plugin does not: " + plugin_.refusal);
+            end("oneDNN alone runs the graph, the plugin does not: " + plugin_.refusal);
         if (std::any_of(plugin_.written.begin(), plugin_.written.end(),
                         [this](std::size_t id) { return !are_alike(id); }))
             decide();
@@ -91,8 +91,8 @@ private:
     }
 
     // Whether oneDNN alone computes a wrong tensor, too, from the plugin's inputs. In oneDNN before
-    // 3.8, Select turns infinities into NaN, which hides wrong products. oneDNN 3.13 reads outside
-    // a broadcast operand if other operands are transposed, which the client did not request.
+    // 3.8, Select turns infinities into NaN. This NaN hides wrong products. oneDNN 3.13 reads
+    // outside a broadcast operand if other operands are transposed.
     bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
         if (plugin_.owned.contains(id)) return false;
         const auto again = repeat_partition(alone_, chain_, plugin_, other_, id);
@@ -101,7 +101,7 @@ private:
     }
 
     // Judges tensors in the order of computation. A wrong tensor is excused if oneDNN alone
-    // computes the tensor wrongly, too, or would do so from the plugin's inputs. The tensor is also
+    // computes a wrong tensor, too, from its own inputs or from the plugin's. The tensor is also
     // excused if oneDNN computed it in a partition that oneDNN alone does not have.
     void decide() {
         judge plugin_side(chain_, inputs_, plugin_), other(chain_, inputs_, other_);
@@ -124,7 +124,8 @@ private:
         const bool is_open = !wrong.empty() && !other_is_wrong && !are_alike(id);
         if (is_open && other_has_it) other_is_wrong = is_wrong_alone(plugin_side, id);
         if (is_open && !other_is_wrong)
-            end((other_has_it ? "oneDNN alone is right; " : "oneDNN alone does not run it; ") +
+            end((other_has_it ? "oneDNN alone is right; "
+                              : "oneDNN alone does not compute this tensor; ") +
                 wrong);
         if (other_is_wrong) ++(wrong.empty() ? counted_.other_is_wrong : counted_.both_are_wrong);
     }

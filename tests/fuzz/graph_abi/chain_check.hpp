@@ -19,7 +19,7 @@ struct tally {
     long with_nans = 0, with_constants = 0, with_scalars = 0;
 };
 
-// Draws a graph, runs it with the plugin and with oneDNN alone, and compares tensor by tensor.
+// Draws a graph, runs it with the plugin and with oneDNN alone, and compares the tensors.
 // `is_alone` is set while oneDNN alone runs. Aborts if the plugin is wrong. Without the plugin,
 // check_chain only runs the graph.
 void check_chain(generator& random, generator& later, tally& counted, volatile bool& is_alone);

@@ -54,9 +54,9 @@ double compute(const op_description& op, double x, double y) {
     }
 }
 
-// Whether the result for NaN is open: the definition does not mention NaN, or oneDNN's kernels
-// differ by layout, as for GreaterEqual. Exp's generated kernel returns infinity for NaN. Sigmoid's
-// reference kernel returns 0.
+// Whether the result for NaN is unspecified: the definition does not mention NaN, or oneDNN's
+// kernels differ by layout, as for GreaterEqual. Exp's generated kernel returns infinity for NaN.
+// Sigmoid's reference kernel returns 0.
 bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
     switch (kind) {
     case dnnl_graph_op_exp:

@@ -29,7 +29,8 @@ struct masked_rule {
     bool skips_values; // a value with weight 0 is skipped, even NaN, as in a skipped tile
 };
 
-// Computes every tensor of a chain. The oracle shares nothing with either library.
+// Computes every tensor of a chain (a random graph around a Select). Shares no code with the plugin
+// or oneDNN.
 class chain_oracle {
 public:
     chain_oracle(const chain_description& chain, const tensor_bytes& inputs);

@@ -16,7 +16,8 @@ constexpr std::size_t further = 7778; // ids from here on belong to no graph
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-// A number whose size is at least a quarter of `largest`, so that quotients have a bound, too.
+// Draws a number with an absolute value from largest / 4 to largest. So quotients have a bound,
+// too.
 float draw_number(generator& random, double largest) {
     const auto part = static_cast<double>(test::draw(random, 256, 1024)) / 1024;
     return static_cast<float>((test::one_in(random, 2) ? part : -part) * largest);
@@ -119,7 +120,8 @@ private:
                                      compiled_, output.id, &answer)))
                 return false;
             if (answer.data_type != output.data_type) {
-                result_.fault = "output " + std::to_string(output.id) + " has another type";
+                result_.fault = "output " + std::to_string(output.id) +
+                                " has a type other than the requested type";
                 return false;
             }
             output = answer;
@@ -164,8 +166,8 @@ private:
             if (tensor.id < further) check_output(tensor);
     }
 
-    // Sets a fault if guard bytes were written, and a refusal if oneDNN leaves a comparison
-    // unwritten.
+    // Sets a fault if guard bytes were written, and a refusal if oneDNN leaves the result of a
+    // comparison unwritten.
     void check_output(const logical_tensor& tensor) {
         const auto& bytes = result_.bytes.at(tensor.id);
         if (!is_guarded(bytes))
@@ -179,8 +181,8 @@ private:
                            [](std::byte each) { return each == guard; });
     }
 
-    // Executes each in-place pair that Maskwise offers, which must not change the result. Not used
-    // for oneDNN's partitions, because some reorders of oneDNN write nothing.
+    // Executes each in-place pair that Maskwise offers. The result must not change. Not used for
+    // oneDNN's partitions, because some reorders of oneDNN write nothing.
     void run_in_place() {
         std::size_t count = 0;
         const dnnl_graph_inplace_pair_t* pairs = nullptr;
@@ -216,7 +218,7 @@ private:
     std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
 };
 
-// The id of the input that gets NaNs; mostly 0, if no input gets NaNs.
+// The id of the input that gets NaNs, or 0 (mostly) if no input gets NaNs.
 std::size_t draw_input_with_nans(generator& later, const chain_description& chain) {
     if (!test::one_in(later, 6)) return 0;
     auto which = test::draw(later, 0, std::ssize(chain.largest) - 1);
@@ -271,7 +273,8 @@ bool have_equal_descriptions(const logical_tensor& a, const logical_tensor& b) {
            std::equal(a.layout.strides, a.layout.strides + a.ndims, b.layout.strides);
 }
 
-// Whether the tensor has no gaps. Its dimensions may have any order, as in oneDNN's choices.
+// Whether the tensor has no gaps. Its dimensions may have any order in memory, as in layouts that
+// oneDNN chooses.
 bool is_dense(const logical_tensor& tensor) {
     std::int64_t count = 1;
     for (int i = 0; i < tensor.ndims; ++i) count *= tensor.dims[i];
@@ -310,7 +313,7 @@ chain_result repeat_partition(const session& side, const chain_description& chai
                 (!is_dense(plugin_result.tensors.at(input.id)) &&
                  !have_equal_descriptions(plugin_result.tensors.at(input.id),
                                           other.tensors.at(input.id))))
-                result.refusal = "other inputs";
+                result.refusal = "inputs with layouts of the plugin";
         if (result.refusal.empty()) run_partition(side, i, chain, result);
     }
     return result;

@@ -13,10 +13,10 @@
 namespace maskwise::fuzz {
 
 // One library's results for a chain: the tensors with their layouts and bytes, or the reason why
-// there are none.
+// the run failed.
 struct chain_result {
     std::string refusal; // the status or exception that ended the run; empty if all partitions ran
-    std::string fault;   // a fault that no library may have
+    std::string fault;   // a violation of the API; empty if there is none
     std::map<std::size_t, logical_tensor> tensors;
     std::map<std::size_t, std::vector<std::byte>> bytes;
     std::set<std::size_t> written; // tensors that partitions computed

@@ -33,7 +33,7 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 chain_writer::chain_writer(generator& random, generator& later)
     : random_(random), later_(later), changes_extents_(one_in(random, 2)),
       changes_layouts_(one_in(random, 2)) {
-    // Unused draws, without which the corpus would give other graphs.
+    // Unused draws. Without these draws, the corpus would give other graphs.
     if (one_in(random, 2)) one_in(random, 3);
     chain_.lists_are_reversed = one_in(random, 3);
     if (one_in(random, 4)) chain_.further_input = no_tensor;
@@ -59,7 +59,7 @@ std::size_t chain_writer::add_dimension(std::int64_t extent) {
 }
 
 // Permutes the dimensions, sometimes with gaps. The stride of an extent of 1 is arbitrary. Not
-// called for tensors of one dimension, because oneDNN crashes on gaps there.
+// called for tensors of one dimension, because oneDNN crashes if they have gaps.
 void chain_writer::lay_out_anew(logical_tensor& tensor) {
     std::vector<std::size_t> order(static_cast<std::size_t>(tensor.ndims));
     std::iota(order.begin(), order.end(), 0);

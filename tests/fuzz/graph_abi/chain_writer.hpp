@@ -6,7 +6,7 @@
 
 namespace maskwise::fuzz {
 
-// Dimensions by number. A dimension may have another extent at compile. Number 0 has extent 1.
+// Dimensions by number. An extent may differ between add_op and compile. Number 0 has extent 1.
 using dimensions = std::vector<std::size_t>;
 
 // A tensor of the graph while the graph is drawn. `largest` and `error` follow from the operators:
@@ -28,8 +28,8 @@ public:
     std::size_t add_dimension();
     // Adds a dimension that has this extent at add_op.
     std::size_t add_dimension(std::int64_t extent);
-    // Tensors of this rank may have one more dimension at compile, and shapes may be known only
-    // then.
+    // Tensors of this rank may have one more dimension at compile, and shapes may be known only at
+    // compile.
     void may_reshape(std::size_t rank);
     chain_value input(dnnl_data_type_t type, const dimensions& shape, double largest = 2);
     // Whether an input of this type may be a host scalar.

@@ -19,8 +19,8 @@ struct op_description {
     test::attribute_list attributes = {};
 };
 
-// A small graph, mostly with one Select, sometimes with neighbours, repeated ids, or types and
-// counts that no Select has.
+// A small graph, mostly with one Select. Sometimes the graph has neighbours of the Select, repeated
+// ids, or a Select with wrong types or counts.
 struct graph_description {
     std::vector<op_description> ops;
     dnnl_graph_partition_policy_t policy{};

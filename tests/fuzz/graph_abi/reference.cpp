@@ -70,7 +70,7 @@ bool shape_is_given(const logical_tensor& dst) {
     return dst.ndims >= 0 && all_at_least_0(dst.dims, dst.ndims);
 }
 
-// Whether dimensions nest: each stride is at least the span of the dimensions inside it.
+// Whether dimensions nest: each stride is at least the span of all dimensions with smaller strides.
 bool elements_are_apart(const logical_tensor& dst) {
     std::vector<std::pair<std::int64_t, std::int64_t>> nest;
     for (int i = 0; i < dst.ndims; ++i)

@@ -73,7 +73,8 @@ void session::build_graph(const graph_description& description) {
     for (auto* partition : partitions) note_partition(partition);
 }
 
-// If partition_create_with_op fails, oneDNN may leave an object that may only be destroyed.
+// If partition_create_with_op fails, oneDNN may still create an object. The client must only
+// destroy this object.
 void session::build_single(const graph_description& description) {
     build_op(description.ops[0]);
     dnnl_graph_partition_t partition = nullptr;
@@ -130,12 +131,13 @@ std::string complain(const session& plugin_side, const session& other,
     auto remaining = other.notes;
     for (const auto& each : plugin_side.notes) {
         if (remove_equal(remaining, each)) continue;
-        if (each.ops.size() < 2) return "a partition that oneDNN does not have";
+        if (each.ops.size() < 2)
+            return "the plugin has a partition that oneDNN alone does not have";
         for (const std::size_t op : each.ops)
             if (!remove_single(remaining, op))
-                return "merged operators that are not single partitions of oneDNN";
+                return "the plugin merges operators that are not separate partitions in oneDNN";
     }
-    return remaining.empty() ? "" : "a partition of oneDNN's is missing";
+    return remaining.empty() ? "" : "the plugin lacks a partition that oneDNN alone has";
 }
 
 } // namespace maskwise::fuzz

@@ -1,7 +1,7 @@
 #pragma once
 
 // A client of oneDNN Graph's C API that builds graphs and executes their partitions like a
-// framework. The client calls one function of Maskwise, which tells whether Maskwise executes a
+// framework. The only function of Maskwise that the client calls tells whether Maskwise executes a
 // partition.
 
 #include "support/client/tensors.hpp"

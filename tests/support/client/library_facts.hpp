@@ -1,7 +1,7 @@
 #pragma once
 
-// Abilities of this process's oneDNN on this CPU, determined by its public API. Expected results of
-// tests depend on these abilities.
+// Abilities of this process's oneDNN on this CPU, determined by oneDNN's public API. Expected
+// results of tests depend on these abilities.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 

@@ -66,7 +66,8 @@ TEST_P(bf16_attention, computes_any_even_depth) {
 TEST_P(bf16_attention, computes_transposed_keys) {
     for (const std::int64_t depth : {2, 30, 32, 34, 64})
         for (const std::int64_t keys : {1, 16, 63, 65, 130})
-            check(bf16_case({2, 33, depth}, {2, keys, depth}, {2, keys, 16}, test::layout::turned));
+            check(bf16_case({2, 33, depth}, {2, keys, depth}, {2, keys, 16},
+                            test::layout::transposed));
 }
 
 TEST_P(bf16_attention, rounds_weights_in_the_order_of_operators) {
