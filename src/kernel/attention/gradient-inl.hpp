@@ -70,6 +70,7 @@ struct gradient_lanes {
             const auto zero = hn::Zero(d);
             not_finite = hn::MulAdd(product, zero, hn::MulAdd(other, zero, not_finite));
         }
+        if constexpr (InPairs && (IsMasked || Steps::has_slope)) score = with_short_nans(score);
         const auto exponent = hn::Sub(hn::Sub(score, maximum), log_sum);
         const auto weight = InPairs ? exp_of_pair(exponent) : exp_below_one(exponent);
         auto gradient = hn::Mul(weight, hn::Sub(other, delta));
@@ -139,14 +140,15 @@ HWY_ATTR HWY_NOINLINE bool gradients_by(const panel_scores& tile_arg, const pane
     const panel_gradients to = to_arg;
     bool is_finite = true;
     for (std::int64_t lane = 0; lane < tile.queries; lane += f32_lanes()) {
-        gradient_lanes<IsMasked, InPairs, Steps> lanes{tile,
-                                                       to,
-                                                       steps,
-                                                       lane,
-                                                       hn::LoadU(d, to.maxima + lane),
-                                                       hn::LoadU(d, to.log_sums + lane),
-                                                       hn::LoadU(d, to.deltas + lane),
-                                                       hn::Zero(d)};
+        gradient_lanes<IsMasked, InPairs, Steps> lanes{
+            tile,
+            to,
+            steps,
+            lane,
+            with_short_nans(hn::LoadU(d, to.maxima + lane)),
+            with_short_nans(hn::LoadU(d, to.log_sums + lane)),
+            hn::LoadU(d, to.deltas + lane),
+            hn::Zero(d)};
         is_finite &= lanes.run();
     }
     return is_finite;
@@ -157,7 +159,7 @@ HWY_ATTR HWY_INLINE bool gradients_by_steps(const panel_scores& tile, const pane
     if (!is_single_multiply(tile.steps))
         return gradients_by<IsMasked, InPairs>(tile, to, any_steps());
     return gradients_by<IsMasked, InPairs>(
-        tile, to, scale_only{hn::Set(f32_tag(), tile.steps.factors[0].number)});
+        tile, to, scale_only{with_short_nans(hn::Set(f32_tag(), tile.steps.factors[0].number))});
 }
 
 HWY_ATTR inline bool panel_score_gradients(const panel_scores& tile, const panel_gradients& to) {

@@ -10,6 +10,8 @@
 #include "kernel/attention/contract.hpp"
 #include "kernel/rows/rows-inl.hpp"
 
+#include <limits>
+
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
@@ -218,8 +220,15 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, v
     return sum_keys<Panel>(sum);
 }
 
-// Rounds two vectors to bf16 pairs, to nearest even. Rounding turns a NaN whose payload is nearly
-// all ones into a zero. If a weight is NaN, the row's f32 sum is NaN and makes the result NaN.
+// Replaces each NaN by one that rounding to bf16 keeps. Rounding turns a NaN whose payload is
+// nearly all ones into a zero.
+HWY_ATTR HWY_INLINE vec_f32 with_short_nans(vec_f32 value) {
+    const auto short_nan = hn::Set(f32_tag(), std::numeric_limits<float>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(value), short_nan, value);
+}
+
+// Rounds two vectors to bf16 pairs, to nearest even. If a weight of a row of attention is NaN, the
+// row's f32 sum is NaN and makes the result NaN. Gradients have no such sum: their NaNs are short.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto rounded = [&](vec_f32 value) HWY_ATTR {
@@ -231,7 +240,8 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
                                             hn::Set(du, 0xFFFF0000U)));
 }
 
-// Does the same with ties away from zero, in fewer instructions.
+// Rounds ties away from zero, in fewer instructions. If a weight is NaN, the row's f32 sum is NaN
+// and makes the result NaN.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto half = hn::Set(du, 0x8000);

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 namespace maskwise {
 namespace {
 
@@ -103,6 +106,23 @@ TEST(attention_gradients, do_not_depend_on_the_number_of_threads) {
             }
         }
     }
+}
+
+// Rounding weights to bf16 would turn a payload of ones into a zero.
+TEST(attention_gradients, keep_a_nan_with_any_payload) {
+    for (const kernel_table* target : attention_targets())
+        for (const data_type type : types) {
+            test::generator random(13);
+            attention_case attention = large_case(type, 14);
+            std::vector<double> bias(std::size_t{150} * 170, 0);
+            bias[5 * 170 + 7] = std::bit_cast<double>(~std::uint64_t{0});
+            test::set_bias(attention, data_type::f32, {150, 170}, bias);
+            const gradients_case problem = with_gradients(random, std::move(attention));
+            run(problem, *target);
+            for (const auto* gradient : {&problem.key, &problem.value})
+                for (const double number : gradient->read())
+                    ASSERT_TRUE(std::isnan(number)) << name_of(target);
+        }
 }
 
 // Gradients skip the tiles that attention skips.

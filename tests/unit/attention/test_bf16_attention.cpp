@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 namespace maskwise {
 namespace {
 
@@ -77,6 +80,23 @@ TEST_P(bf16_attention, rounds_weights_in_the_order_of_operators) {
         problem.desc.weights_type = data_type::bf16;
         problem.rules = mask_rules{.causal = true};
         check(problem);
+    }
+}
+
+// Rounding to bf16 would turn a payload of ones into a zero.
+TEST_P(bf16_attention, keeps_a_nan_with_any_payload) {
+    for (const attention_order order : {attention_order::tiles, attention_order::operators}) {
+        attention_case problem = bf16_case({70, 16}, {30, 16}, {30, 24});
+        std::vector<double> bias(std::size_t{70} * 30, 0);
+        bias[5 * 30 + 7] = std::bit_cast<double>(~std::uint64_t{0});
+        test::set_bias(problem, data_type::f32, {70, 30}, bias);
+        problem.desc.order = order;
+        if (order == attention_order::operators) problem.desc.weights_type = data_type::bf16;
+        problem.describe();
+        run_attention(*make_tile_plan(problem.desc, *GetParam()), problem.operands(), nullptr);
+        const std::vector<double> dst = problem.dst.read();
+        for (std::size_t i = 0; i < dst.size(); ++i)
+            EXPECT_EQ(std::isnan(dst[i]), i / 24 == 5) << i;
     }
 }
 
