@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwise import _arguments
 from maskwise._call import AttentionCall, checked
-from maskwise._native import has_tensors, run_native
+from maskwise._native import has_tensors, run_if_readable, run_native
 
 if TYPE_CHECKING:
     from maskwise._mask import Mask
@@ -79,17 +79,34 @@ def attention(
         An array's memory is not on the CPU, or the array's library does not export it.
     """
     _require_no_dropout(dropout_p)
-    options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
-    results = {"out": out, "return_statistics": return_statistics, "deterministic": deterministic}
-    return run(checked(AttentionCall(query, key, value, attn_mask, *options, **results)))
+    call = AttentionCall(
+        query,
+        key,
+        value,
+        attn_mask,
+        is_causal,
+        scale,
+        enable_gqa,
+        soft_cap,
+        window,
+        sinks,
+        deterministic=deterministic,
+        out=out,
+        return_statistics=return_statistics,
+    )
+    return run(checked(call))
 
 
 def run(call: AttentionCall) -> Any:
     """Runs the call in the core, or as a torch operator if torch tracks a tensor, for example for
-    gradients."""
+    gradients. The core reads most tensors at once, which costs less than is_followed()."""
     if has_tensors(call):
         from maskwise import _torch_tensors
 
+        if not _torch_tensors.is_changing_calls():
+            result = run_if_readable(call, refuses_gradients=True)
+            if result is not None:
+                return result
         if _torch_tensors.is_followed(call):
             from maskwise import _torch_op
 

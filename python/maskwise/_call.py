@@ -53,6 +53,7 @@ class AttentionCall(NamedTuple):
         return AttentionCall(**{**before, **fields})
 
 
+FLAGS = ("is_causal", "enable_gqa", "return_statistics", "deterministic")
 OPERATOR_FIELDS = AttentionCall._fields[: AttentionCall._fields.index("deterministic") + 1]
 
 
@@ -81,14 +82,15 @@ def with_arrays(call: AttentionCall, convert: Callable[[Any], Any]) -> Attention
 def checked(call: AttentionCall) -> AttentionCall:
     """Checks the options, and converts them to their types. Raises TypeError and ValueError."""
     changes: dict[str, Any] = {}
-    for name, value in (
-        ("is_causal", call.is_causal),
-        ("enable_gqa", call.enable_gqa),
-        ("return_statistics", call.return_statistics),
-        ("deterministic", call.deterministic),
+    if not (
+        type(call.is_causal)
+        is type(call.enable_gqa)
+        is type(call.return_statistics)
+        is type(call.deterministic)
+        is bool
     ):
-        if type(value) is not bool:
-            changes[name] = _arguments.flag(name, value)
+        for name in FLAGS:
+            changes[name] = _arguments.flag(name, getattr(call, name))
     if call.scale is not None and type(call.scale) is not float:
         changes["scale"] = _arguments.number("scale", call.scale)
     if call.soft_cap is not None:

@@ -22,37 +22,26 @@ def select(
 ) -> NDArray[Any]: ...
 def attention(
     call: AttentionCall,
-    q: NDArray[Any],
-    k: NDArray[Any],
-    v: NDArray[Any],
-    mask: NDArray[Any] | None,
-    sinks: NDArray[Any] | None,
+    operands: tuple[Any, ...],
     out: NDArray[Any] | None,
     rules: Rules | None,
     maps: Maps | None,
-    torch_empty: Any,
+    on_torch: bool,
+    refuses_gradients: bool,
     /,
-) -> tuple[Any, ...]: ...
+) -> Any: ...
 
 explain_attention = attention
 
 def attention_gradients(
     call: AttentionCall,
-    q: NDArray[Any],
-    k: NDArray[Any],
-    v: NDArray[Any],
-    mask: NDArray[Any] | None,
-    sinks: NDArray[Any] | None,
+    operands: tuple[Any, ...],
     rules: Rules | None,
     maps: Maps | None,
-    torch_empty: Any,
-    result: NDArray[Any],
-    statistics: NDArray[Any],
-    gradient: NDArray[Any],
     wants_mask: bool,
     wants_sinks: bool,
     /,
-) -> tuple[Any, ...]: ...
+) -> tuple[Any, ...] | None: ...
 
 class Rules:
     def __init__(
@@ -79,6 +68,7 @@ class Maps: ...
 def output_of_where(condition: Any, x: Any, y: Any, /) -> NDArray[Any]: ...
 def check_overlaps(out: NDArray[Any], condition: Any, x: Any, y: Any, /) -> None: ...
 def view(foreign: object, /) -> NDArray[Any]: ...
+def view_of_tensor(value: object, /) -> NDArray[Any] | None: ...
 def view_at(
     address: int, extents: Any, strides: Any, dtype: np.dtype[Any], owner: object, /
 ) -> NDArray[Any]: ...

@@ -26,7 +26,7 @@ def can_run(call: AttentionCall) -> bool:
         not torch.compiler.is_compiling()
         and not is_in_mode()
         and all(
-            one is None or (torch.is_tensor(one) and is_plain(one) and is_readable(one.detach()))
+            one is None or (torch.is_tensor(one) and is_plain(one) and is_readable(one))
             for one in operands
         )
         and not has_unlike_heads(call)

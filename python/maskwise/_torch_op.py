@@ -26,7 +26,7 @@ from maskwise._call import (
     window_mask,
     with_arrays,
 )
-from maskwise._native import run_native, run_native_gradients
+from maskwise._native import run_if_readable, run_native, run_native_gradients
 from maskwise._torch_masks import Elements, mask_of, with_array
 from maskwise._torch_reference import (
     TENSORS,
@@ -39,7 +39,7 @@ from maskwise._torch_reference import (
     with_window,
     without_rules,
 )
-from maskwise._torch_tensors import is_followed, want_gradients
+from maskwise._torch_tensors import is_followed, is_in_mode, want_gradients
 
 TYPES = {  # from AttentionCall's annotations to types of torch's schemas
     "Array": "Tensor",
@@ -175,23 +175,18 @@ def _(
 
 
 def _native_call(call: AttentionCall) -> AttentionCall:
-    """The call with detached tensors, and with its small tensors converted to rules."""
+    """The call with its small tensors converted to rules."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
-    call = with_arrays(call, _detached)
-    if all(getattr(call, name) is None for name in SMALL):
+    if call.key_mask is call.offset is call.document_ids is call.mask_rules is None:
         return checked(call)
     window = None if call.window is None else tuple(call.window)
     offset = None if call.offset is None else int(call.offset)
     small = map(Elements.from_tensor, (call.document_ids, call.key_mask, call.mask_rules))
     mask = mask_of(call.is_causal, window, offset, *small, call.key.shape[-2])
     if call.attn_mask is not None:
-        mask = with_array(mask, call.attn_mask)
+        mask = with_array(mask, call.attn_mask.detach())
     return checked(call.changed(attn_mask=mask, is_causal=False, window=None))
-
-
-def _detached(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.detach()
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -230,8 +225,13 @@ attention_with_statistics.register_autograd(_backward, setup_context=_save)
 
 
 def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
-    """Saves the rows' sums if a gradient is needed."""
+    """Saves the rows' sums if a gradient is needed. Calls the core without another dispatch if
+    torch tracks nothing."""
     call = AttentionCall(*operands)
+    if not is_in_mode():
+        result = run_if_readable(_native_call(call), refuses_gradients=True)
+        if result is not None:
+            return result
     if want_gradients(one for one in map(call.__getattribute__, TENSORS) if one is not None):
         return torch.ops.maskwise.attention_with_statistics(*operands)[0]
     with torch._C._AutoDispatchBelowAutograd():

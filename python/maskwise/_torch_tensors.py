@@ -21,6 +21,7 @@ from maskwise import _core
 from maskwise._bfloat16 import BITS, is_bfloat16
 from maskwise._call import AttentionCall, mask_array
 
+CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -62,18 +63,20 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
     return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
 
 
+def is_changing_calls() -> bool:
+    """Whether torch tracks or changes calls of plain tensors: by a graph, a mode or autocast."""
+    return torch.compiler.is_compiling() or is_in_mode() or torch.is_autocast_enabled("cpu")
+
+
 def is_followed(call: AttentionCall) -> bool:
     """Whether torch tracks a tensor, by a gradient, tangent, vmap, mode, autocast or graph."""
+    if is_changing_calls():
+        return True
     optional = [one for one in (mask_array(call), call.sinks) if one is not None]
     operands = [call.query, call.key, call.value, *optional]
     tensors = [one for one in operands if isinstance(one, torch.Tensor)]
     return (
-        torch.compiler.is_compiling()
-        or any(map(is_symbol, operands))
-        or is_in_mode()
-        or torch.is_autocast_enabled("cpu")
-        or want_gradients(tensors)
-        or not all(map(is_plain, tensors))
+        any(map(is_symbol, operands)) or want_gradients(tensors) or not all(map(is_plain, tensors))
     )
 
 
@@ -88,16 +91,9 @@ def holds_elements(one: torch.Tensor) -> bool:
     return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
 
-def is_readable(value: Any) -> bool:
-    """Whether `value` is an array, or a tensor that as_array() supports."""
-    return type(value) is np.ndarray or (
-        isinstance(value, torch.Tensor)
-        and is_plain(value)
-        and value.dtype in (*DTYPES, torch.bool)
-        and value.device.type == "cpu"
-        and not value.requires_grad
-        and holds_elements(value)
-    )
+def is_readable(value: torch.Tensor) -> bool:
+    """Whether the core reads the tensor in place. Ignores gradients."""
+    return _core.view_of_tensor(value) is not None
 
 
 def as_array(value: Any) -> Any:
@@ -109,15 +105,11 @@ def as_array(value: Any) -> Any:
     return _core.view_at(value.data_ptr(), value.shape, value.stride(), dtype, value)
 
 
-def as_arrays(operands: Iterable[Any]) -> list[Any] | None:
-    """Arrays over the same memory. Operands that are None stay None. Returns None if an operand is
-    not readable."""
-    arrays = []
-    for one in operands:
-        if one is not None and not is_readable(one):
-            return None
-        arrays.append(None if one is None else as_array(one))
-    return arrays
+def view_by_attributes(tensor: torch.Tensor) -> Any:
+    """For _core.view_of_tensor, if torch is older than 2.10 and exports no functions that read
+    tensors. None if the core cannot read the tensor."""
+    has_type = tensor.dtype in (*DTYPES, torch.bool) and tensor.device.type == "cpu"
+    return as_array(tensor) if has_type and is_plain(tensor) and holds_elements(tensor) else None
 
 
 @cache
@@ -158,12 +150,12 @@ def is_deterministic() -> bool:
 def empty_like(array: Any) -> torch.Tensor:
     """A tensor in torch's memory with the shape, strides and dtype of an array. No stride may be
     negative."""
-    strides = [stride // array.itemsize for stride in array.strides]
+    strides = tuple(stride // array.itemsize for stride in array.strides)
     return empty(array.shape, strides, as_tensor(np.empty(0, array.dtype)).dtype)
 
 
-def empty(extents: list[int], strides: list[int], dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty_strided(extents, strides, dtype=dtype, device="cpu")
+def empty(extents: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(extents, strides, dtype=dtype, device=CPU)
 
 
 def as_tensor(value: Any) -> Any:

@@ -40,10 +40,9 @@ from maskwise import (
 )
 from maskwise._attention import packed_attention
 from maskwise._call import AttentionCall
-from maskwise._native import run_native
+from maskwise._native import run_if_readable
 from maskwise._torch_tensors import (
     DTYPES,
-    holds_elements,
     is_deterministic,
     is_in_mode,
     is_plain,
@@ -59,6 +58,9 @@ __all__ = ["install", "installed", "uninstall"]
 # For 16-bit types, the bound is half.
 LEAST_PRODUCTS = 2**19
 TIMES_WITH_GRADIENTS = 4  # factor of the bound with gradients, because Python runs for each call
+
+COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+MATH = SDPBackend.MATH.value
 
 _sdpa = torch.ops.aten.scaled_dot_product_attention.default
 _lock = Lock()
@@ -77,15 +79,15 @@ def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool
 
 def _fits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grouped: bool) -> bool:
     """Whether Maskwise supports the shapes and types."""
+    shape = q.shape
+    if not (len(shape) == k.ndim == v.ndim == 4 and k.dtype == v.dtype == q.dtype in DTYPES):
+        return False
+    (batch, heads, _, depth), (*leading, keys, key_depth) = shape, k.shape
     return (
-        q.ndim == k.ndim == v.ndim == 4
-        and q.dtype == k.dtype == v.dtype
-        and q.dtype in DTYPES
-        and q.shape[0] == k.shape[0] == v.shape[0]
-        and q.shape[3] == k.shape[3]
-        and k.shape[2] == v.shape[2]
-        and k.shape[1] == v.shape[1]
-        and (q.shape[1] == k.shape[1] or (grouped and q.shape[1] % max(k.shape[1], 1) == 0))
+        depth == key_depth
+        and v.shape[:3] == (*leading, keys)
+        and leading[0] == batch
+        and (leading[1] == heads or (grouped and heads % max(leading[1], 1) == 0))
     )
 
 
@@ -104,16 +106,21 @@ def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, caus
 def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
-    """Checks for tracing first, because reading a symbolic size would add a guard."""
+    """Checks for tracing first, because reading a symbolic size would add a guard. Checks the size
+    next, because for small calls the other checks take as long as torch's attention."""
     q, k, v = tensors
     operands = tensors if mask is None else (*tensors, mask)
     return (
         not is_in_mode()
-        and all(is_plain(one) for one in operands)
+        and is_plain(q)
+        and is_plain(k)
+        and k.ndim == 4
+        and not is_small(q.numel(), k.shape[2], q.dtype)
+        and all(map(is_plain, operands[2:]))
         and _fits(q, k, v, grouped)
-        and not is_small(q.numel(), k.shape[2], q.dtype, want_gradients(operands))
+        and not (is_small(q.numel(), k.shape[2], q.dtype, True) and want_gradients(operands))
         and _fits_mask(mask, q, k, causal)
-        and all(holds_elements(one) for one in operands)
+        and all(one.layout is torch.strided for one in operands)
         and torch._C._get_flash_sdp_enabled()
     )
 
@@ -130,18 +137,28 @@ def _scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor:
     tensors = (query, key, value)
-    if dropout_p != 0 or not _is_maskwises(tensors, attn_mask, is_causal, enable_gqa):
-        composite = torch._C.DispatchKey.CompositeImplicitAutograd
-        options = {"scale": scale, "enable_gqa": enable_gqa}
-        return _sdpa._op_dk(composite, *tensors, attn_mask, dropout_p, is_causal, **options)
-    # Raises torch's error if sdpa_kernel() allows no kernel for the call.
-    choice = torch._fused_sdp_choice(
-        *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
-    call = AttentionCall(*tensors, attn_mask, is_causal, scale, enable_gqa)
-    operands = tensors if attn_mask is None else (*tensors, attn_mask)
-    result = _torch_gradients.run(call) if want_gradients(operands) else run_native(call)
-    return _laid_out(result, query, choice == SDPBackend.MATH.value)
+    if dropout_p == 0 and _is_maskwises(tensors, attn_mask, is_causal, enable_gqa):
+        # Raises torch's error if sdpa_kernel() allows no kernel for the call.
+        choice = torch._fused_sdp_choice(
+            *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+        result = _run(AttentionCall(*tensors, attn_mask, is_causal, scale, enable_gqa))
+        if result is not None:
+            return _laid_out(result, query, choice == MATH)
+    operands: tuple[Any, ...] = tensors
+    if attn_mask is not None or dropout_p != 0 or is_causal:
+        operands = (*tensors, attn_mask, dropout_p, is_causal)
+    if scale is None and not enable_gqa:  # each argument costs 0.2 us
+        return _sdpa._op_dk(COMPOSITE, *operands)
+    return _sdpa._op_dk(COMPOSITE, *operands, scale=scale, enable_gqa=enable_gqa)
+
+
+def _run(call: AttentionCall) -> torch.Tensor | None:
+    """None if the core cannot read an operand."""
+    result = run_if_readable(call, refuses_gradients=True)
+    if result is None and _torch_gradients.can_run(call):
+        result = _torch_gradients.run(call)
+    return result
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:

@@ -20,10 +20,6 @@
 namespace maskwise::python {
 namespace {
 
-bool is_on_torch(const attention_call& call) {
-    return !call.torch_empty.is_none();
-}
-
 data_type type_in(nb::handle array) {
     return type_of(PyArray_DESCR(as_array(array)));
 }
@@ -38,15 +34,15 @@ void refuse_dtype(const char* name, nb::handle array, const char* expected, nb::
 void check_mask_type(const attention_call& call, data_type type) {
     const data_type mask = type_in(call.mask);
     if (mask == data_type::boolean || mask == data_type::f32 || mask == type) return;
-    const char* const hint = is_on_torch(call) ? ": .bool() keeps nonzero elements"
-                                               : ": .astype(bool) keeps nonzero elements";
+    const char* const hint = call.on_torch ? ": .bool() keeps nonzero elements"
+                                           : ": .astype(bool) keeps nonzero elements";
     refuse_dtype("attn_mask", call.mask, "bool, float32 or query's ", call.q,
                  PyArray_ISINTEGER(as_array(call.mask)) ? hint : "");
 }
 
 void check_types(const attention_call& call) {
     const data_type type = type_in(call.q);
-    const char* const hint = is_on_torch(call) ? ": .float()" : ": .astype('float32')";
+    const char* const hint = call.on_torch ? ": .float()" : ": .astype('float32')";
     if (type != data_type::f32 && type != data_type::f16 && type != data_type::bf16)
         refuse(PyExc_TypeError, "query has dtype %S, expected float32, float16 or bfloat16%s",
                dtype_of(call.q).ptr(), type == data_type::f64 ? hint : "");
@@ -186,7 +182,8 @@ call_key key_of(const attention_call& call) {
     key.push(call.scale ? 1 : 0);
     key.push(std::bit_cast<npy_intp>(call.scale.value_or(0)));
     for (const nb::handle array :
-         {call.q, call.k, call.v, call.mask, call.sinks, call.out, nb::handle(call.page_table)})
+         {nb::handle(call.q), nb::handle(call.k), nb::handle(call.v), nb::handle(call.mask),
+          nb::handle(call.sinks), nb::handle(call.out), nb::handle(call.page_table)})
         key.push_layout(array);
     return key;
 }
@@ -223,7 +220,7 @@ attention_gradients_plan find_gradients_plan(const gradients_call& gradients) {
     call_key key = key_of(gradients.attention);
     key.push(gradients.wants_mask ? 1 : 0);
     key.push(gradients.wants_sinks ? 1 : 0);
-    for (const nb::handle array : {gradients.result, gradients.statistics, gradients.gradient})
+    for (const nb::object& array : {gradients.result, gradients.statistics, gradients.gradient})
         key.push_layout(array);
     return recent.find(key, [&] { return compile_gradients(gradients); });
 }
@@ -234,26 +231,32 @@ struct allocation {
     void* elements;
 };
 
-nb::object torch_dtype(data_type type) {
-    const char* const name = type == data_type::f32   ? "float32"
-                             : type == data_type::f16 ? "float16"
-                                                      : "bfloat16";
-    return nb::module_::import_("torch").attr(name);
+nb::handle torch_dtype(data_type type) {
+    if (type == data_type::f32) return MASKWISE_IMPORTED("torch", "float32");
+    if (type == data_type::f16) return MASKWISE_IMPORTED("torch", "float16");
+    return MASKWISE_IMPORTED("torch", "bfloat16");
+}
+
+nb::object tuple_of(const dims& numbers, std::int64_t divisor) {
+    nb::object tuple = new_reference(PyTuple_New(numbers.rank()));
+    for (int i = 0; i < numbers.rank(); ++i)
+        PyTuple_SetItem(tuple.ptr(), i,
+                        new_reference(PyLong_FromLongLong(numbers[i] / divisor)).release().ptr());
+    return tuple;
 }
 
 // A tensor in memory that torch allocates, so that a program can resize the tensor.
-allocation allocate_tensor(const attention_call& call, const tensor_desc& desc) {
-    nb::list extents, strides;
+allocation allocate_tensor(const tensor_desc& desc) {
     const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
-    for (const std::int64_t extent : desc.extents) extents.append(extent);
-    for (const std::int64_t bytes : desc.strides_bytes) strides.append(bytes / width);
-    nb::object tensor = call.torch_empty(extents, strides, torch_dtype(desc.type));
-    return {tensor, reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()))};
+    const nb::handle empty = MASKWISE_IMPORTED("maskwise._torch_tensors", "empty");
+    nb::object tensor = empty(tuple_of(desc.extents, 1), tuple_of(desc.strides_bytes, width),
+                              torch_dtype(desc.type));
+    return {tensor, data_of_tensor(tensor)};
 }
 
 // `desc` must have strides.
 allocation allocate(const attention_call& call, const tensor_desc& desc) {
-    if (is_on_torch(call)) return allocate_tensor(call, desc);
+    if (call.on_torch) return allocate_tensor(desc);
     const bool is_like_query = desc.type == type_in(call.q);
     nb::object dtype =
         is_like_query ? dtype_of(call.q) : new_reference(PyArray_DescrFromType(NPY_FLOAT));
@@ -289,14 +292,43 @@ void execute(const Plan& plan, const Operands& operands, bool on_torch) {
         plan.execute(operands);
 }
 
+nb::object swap_rows_and_heads(nb::handle array) {
+    return new_reference(PyArray_SwapAxes(as_array(array), 0, 1));
+}
+
+nb::object as_heads_first(nb::handle array, const char* name) {
+    if (PyArray_NDIM(as_array(array)) != 3)
+        refuse(PyExc_ValueError, "%s has shape %S, expected 3 dimensions", name,
+               nb::object(array.attr("shape")).ptr());
+    return swap_rows_and_heads(array);
+}
+
+// The core requires heads first.
+attention_call unpacked(attention_call call) {
+    call.is_packed = false;
+    call.q = as_heads_first(call.q, "query");
+    call.k = as_heads_first(call.k, "key");
+    call.v = as_heads_first(call.v, "value");
+    if (!call.out.is_none()) call.out = swap_rows_and_heads(call.out);
+    return call;
+}
+
+nb::object attention_of_packed(const attention_call& call) {
+    const nb::object results = attention(unpacked(call));
+    const nb::object result = call.returns_statistics ? nb::object(results[0]) : results;
+    nb::object packed = call.out.is_none() ? result.attr("swapaxes")(0, 1) : call.out;
+    return call.returns_statistics ? nb::make_tuple(packed, results[1]) : packed;
+}
+
 } // namespace
 
-nb::tuple attention(const attention_call& call) {
+nb::object attention(const attention_call& call) {
+    if (call.is_packed) return attention_of_packed(call);
     check_types(call);
     const attention_plan plan = find_plan(call);
     if (!call.out.is_none()) check_out(call, plan.dst().extents);
-    const allocation dst = call.out.is_none() ? allocate(call, plan.dst())
-                                              : allocation{nb::borrow(call.out), data_of(call.out)};
+    const allocation dst =
+        call.out.is_none() ? allocate(call, plan.dst()) : allocation{call.out, data_of(call.out)};
     attention_operands operands = inputs_of(call, plan.dst().extents);
     operands.dst = dst.elements;
     allocation statistics{nb::none(), nullptr};
@@ -307,12 +339,12 @@ nb::tuple attention(const attention_call& call) {
     }
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call));
+        execute(plan, operands, call.on_torch);
     }
-    return nb::make_tuple(dst.owner, statistics.owner);
+    return call.returns_statistics ? nb::make_tuple(dst.owner, statistics.owner) : dst.owner;
 }
 
-nb::tuple attention_gradients(const gradients_call& gradients) {
+nb::object attention_gradients(const gradients_call& gradients) {
     const attention_call& call = gradients.attention;
     check_types(call);
     const attention_gradients_plan plan = find_gradients_plan(gradients);
@@ -335,13 +367,14 @@ nb::tuple attention_gradients(const gradients_call& gradients) {
     operands.attention.statistics = data_of(gradients.statistics);
     {
         const released_gil gil(true);
-        execute(plan, operands, is_on_torch(call));
+        execute(plan, operands, call.on_torch);
     }
     return nb::make_tuple(results[0].owner, results[1].owner, results[2].owner, results[3].owner,
                           results[4].owner);
 }
 
-nb::tuple explain_attention(const attention_call& call) {
+nb::object explain_attention(const attention_call& call) {
+    if (call.is_packed) return explain_attention(unpacked(call));
     check_types(call);
     const attention_plan plan = find_plan(call);
     const attention_operands operands = inputs_of(call, plan.dst().extents);

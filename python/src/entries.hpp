@@ -37,38 +37,40 @@ void require_slope_heads(const shaped_rules& rules, std::int64_t heads);
 // A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be a
 // subclass. mask, sinks, out and page_table may be none.
 struct attention_call {
-    nb::handle q, k, v, mask, sinks, out;
+    nb::object q, k, v, mask, sinks, out;
+    nb::object page_table;               // int32
     const shaped_rules* rules = nullptr; // null: no rules
     const mask_maps* maps = nullptr;     // null: mask may have changed since the last call
-    // None, or a function (extents, strides in elements, dtype) that returns a torch tensor. With
-    // the function, attention runs on torch's threads if torch_loop() finds them.
-    nb::handle torch_empty;
-    nb::object page_table; // int32
+    // Results are torch tensors, and attention runs on torch's threads if torch_loop() finds them.
+    bool on_torch = false;
     std::optional<double> scale;
     double soft_cap = 0;
     bool enable_gqa = false;
     bool returns_statistics = false;
     bool deterministic = false;
+    // q, k, v, out and the result are (rows, heads, depth) instead of (heads, rows, depth).
+    bool is_packed = false;
 };
 
-// Returns a pair: out or a new array, and statistics or none. Throws nb::python_error (TypeError,
-// ValueError) and maskwise::error before the first write. Releases the GIL while it computes.
-nb::tuple attention(const attention_call& call);
+// Returns out or a new array; with returns_statistics, a pair of the result and the statistics.
+// Throws nb::python_error (TypeError, ValueError) and maskwise::error before the first write. Releases
+// the GIL while it computes.
+nb::object attention(const attention_call& call);
 
 // A call, its result and statistics, and the gradient of a function of the result.
 struct gradients_call {
     attention_call attention;
-    nb::handle result, statistics, gradient;
+    nb::object result, statistics, gradient;
     bool wants_mask = false, wants_sinks = false;
 };
 
 // Returns the gradients of query, key and value, in their types, with the result's leading
 // dimensions. Then the gradients of mask and sinks in float32; none if not wanted. Throws as
 // attention().
-nb::tuple attention_gradients(const gradients_call& call);
+nb::object attention_gradients(const gradients_call& call);
 
 // Returns the tile counts of a call (all, full, mixed, deferred, skipped) and the text of its plan.
-nb::tuple explain_attention(const attention_call& call);
+nb::object explain_attention(const attention_call& call);
 
 // Adds the classes Rules and Maps, the native parts of Python's Mask.
 void add_mask(nb::module_& module);
@@ -83,6 +85,15 @@ nb::object view_of(nb::handle foreign);
 // is not checked.
 nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
                    const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner);
+
+// A NumPy array over the memory of a torch tensor, for reading. Unset if the value is not exactly a
+// torch.Tensor or torch.nn.Parameter, or if the core cannot read the elements: they are not in the
+// CPU's memory, torch negates them when it reads them, or attention has no such dtype. Also unset
+// with `refuses_gradients`, if the tensor requires a gradient. Throws nothing for such values.
+nb::object view_of_tensor(nb::handle value, bool refuses_gradients);
+
+// The address of the elements of a torch tensor on the CPU. Throws torch's error if there is none.
+void* data_of_tensor(nb::handle tensor);
 
 // An object with __dlpack__ over a NumPy array's memory. Supports bfloat16, which
 // numpy.ndarray.__dlpack__ refuses.

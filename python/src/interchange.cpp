@@ -3,6 +3,9 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <span>
 #include <string>
@@ -77,7 +80,104 @@ nb::object view_memory(const any_array& memory) {
                       0, std::move(owner));
 }
 
+// The start of DLPackExchangeAPI, version 1 of DLPack: functions that a library shares as a
+// capsule.
+struct exchange_functions {
+    struct {
+        std::uint32_t major, minor;
+        const void* earlier;
+    } header;
+    void (*allocate)();
+    void (*export_managed)();
+    void (*import_managed)();
+    // Fills `out`, whose memory the object owns. Returns 0, or sets a Python exception.
+    int (*read)(void* object, nb::dlpack::dltensor* out);
+};
+
+const exchange_functions* find_torch_exchange() {
+    const nb::object capsule =
+        nb::getattr(MASKWISE_IMPORTED("torch", "Tensor"), "__dlpack_c_exchange_api__", nb::none());
+    constexpr const char* name = "dlpack_exchange_api";
+    if (PyCapsule_IsValid(capsule.ptr(), name) == 0) return nullptr;
+    const auto* const functions =
+        static_cast<const exchange_functions*>(PyCapsule_GetPointer(capsule.ptr(), name));
+    return functions->header.major == 1 && functions->read != nullptr ? functions : nullptr;
+}
+
+// Null before torch 2.10.
+const exchange_functions* torch_exchange() {
+    static std::atomic<const exchange_functions*> functions = nullptr;
+    static std::atomic<bool> is_known = false;
+    if (!is_known) {
+        functions = find_torch_exchange();
+        is_known = true;
+    }
+    return functions;
+}
+
+bool is_plain_tensor(nb::handle value) {
+    const nb::handle type = value.type();
+    return type.is(MASKWISE_IMPORTED("torch", "Tensor")) ||
+           type.is(MASKWISE_IMPORTED("torch.nn", "Parameter"));
+}
+
+// Unset for dtypes that attention does not have.
+nb::object dtype_of_operand(nb::dlpack::dtype type) {
+    const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+    const auto is = [&](nb::dlpack::dtype_code one, int bits) {
+        return code == one && type.bits == bits && type.lanes == 1;
+    };
+    if (is(bfloat, 16)) return nb::borrow(bfloat16_bits());
+    const int number = is(nb::dlpack::dtype_code::Float, 32)   ? NPY_FLOAT
+                       : is(nb::dlpack::dtype_code::Float, 16) ? NPY_HALF
+                       : is(nb::dlpack::dtype_code::Bool, 8)   ? NPY_BOOL
+                                                               : NPY_NOTYPE;
+    return number == NPY_NOTYPE ? nb::object() : new_reference(PyArray_DescrFromType(number));
+}
+
+nb::object view_by_exchange(nb::handle tensor, const exchange_functions& functions) {
+    nb::dlpack::dltensor memory;
+    if (functions.read(tensor.ptr(), &memory) != 0) {
+        PyErr_Clear();
+        return {};
+    }
+    if (memory.strides == nullptr && memory.ndim > 0) return {};
+    const std::span extents(memory.shape, static_cast<std::size_t>(memory.ndim));
+    const std::span strides(memory.strides, static_cast<std::size_t>(memory.ndim));
+    const bool is_empty = std::ranges::find(extents, 0) != extents.end();
+    nb::object dtype = dtype_of_operand(memory.dtype);
+    const bool is_on_cpu = memory.device.device_type == nb::device::cpu::value;
+    if (!is_on_cpu || !dtype.is_valid() || (memory.data == nullptr && !is_empty)) return {};
+    // torch exports the memory of a negated tensor without the sign.
+    if (nb::cast<bool>(MASKWISE_METHOD(tensor, "is_neg"))) return {};
+    return make_array(static_cast<std::byte*>(memory.data) + memory.byte_offset, extents, strides,
+                      std::move(dtype), 0, nb::borrow(tensor));
+}
+
+nb::object view_by_attributes(nb::handle tensor) {
+    const nb::object array =
+        MASKWISE_IMPORTED("maskwise._torch_tensors", "view_by_attributes")(tensor);
+    return array.is_none() ? nb::object() : array;
+}
+
 } // namespace
+
+nb::object view_of_tensor(nb::handle value, bool refuses_gradients) {
+    if (!is_plain_tensor(value)) return {};
+    if (refuses_gradients && MASKWISE_ATTRIBUTE(bool, value, "requires_grad")) return {};
+    const exchange_functions* const functions = torch_exchange();
+    return functions == nullptr ? view_by_attributes(value) : view_by_exchange(value, *functions);
+}
+
+void* data_of_tensor(nb::handle tensor) {
+    const exchange_functions* const functions = torch_exchange();
+    nb::dlpack::dltensor memory;
+    if (functions != nullptr) {
+        if (functions->read(tensor.ptr(), &memory) != 0) throw nb::python_error();
+        return static_cast<std::byte*>(memory.data) + memory.byte_offset;
+    }
+    return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(tensor.attr("data_ptr")()));
+}
 
 nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
                    const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner) {

@@ -9,8 +9,13 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace maskwise::python {
 namespace {
@@ -178,53 +183,90 @@ PyMethodDef methods[] = {
     {"instruction_set", enter_instruction_set, METH_NOARGS, instruction_set_doc},
 };
 
-// `call` is a maskwise._call.AttentionCall. Its arrays are passed separately, as NumPy arrays.
-attention_call read_call(nb::handle call, nb::handle q, nb::handle k, nb::handle v, nb::handle mask,
-                         nb::handle sinks, nb::handle out, const shaped_rules* rules,
-                         const mask_maps* maps, nb::handle torch_empty) {
+enum class tensors : std::uint8_t { refused, read, read_without_gradient };
+
+// An operand of attention as a NumPy array, or none. Unset if the core cannot read the value.
+nb::object readable(nb::handle value, tensors allowed) {
+    if (value.is_none() || PyArray_CheckExact(value.ptr())) return nb::borrow(value);
+    if (allowed == tensors::refused) return {};
+    return view_of_tensor(value, allowed == tensors::read_without_gradient);
+}
+
+// None if the core cannot read a value of the tuple. Throws nb::python_error (TypeError) if query,
+// key or value, the first values, are None.
+template <std::size_t count>
+std::optional<std::array<nb::object, count>> read_operands(nb::handle values, tensors allowed) {
+    std::array<nb::object, count> arrays;
+    for (std::size_t i = 0; i < count; ++i) {
+        arrays[i] = readable(PyTuple_GetItem(values.ptr(), static_cast<Py_ssize_t>(i)), allowed);
+        if (!arrays[i].is_valid()) return std::nullopt;
+        constexpr const char* names[] = {"query", "key", "value"};
+        if (arrays[i].is_none() && i < std::size(names))
+            refuse(PyExc_TypeError, "%s is None, expected an array", names[i]);
+    }
+    return arrays;
+}
+
+bool is_torch_deterministic() {
+    return nb::cast<bool>(MASKWISE_IMPORTED("torch", "are_deterministic_algorithms_enabled")());
+}
+
+bool is_torch_computing_gradients() {
+    return nb::cast<bool>(MASKWISE_IMPORTED("torch", "is_grad_enabled")());
+}
+
+// `call` is a maskwise._call.AttentionCall. `arrays` has q, k, v, mask and sinks.
+attention_call read_call(nb::handle call, std::span<nb::object> arrays, nb::handle out,
+                         const shaped_rules* rules, const mask_maps* maps, bool on_torch) {
     using number = std::optional<double>;
-    return {.q = q,
-            .k = k,
-            .v = v,
-            .mask = mask,
-            .sinks = sinks,
-            .out = out,
+    return {.q = std::move(arrays[0]),
+            .k = std::move(arrays[1]),
+            .v = std::move(arrays[2]),
+            .mask = std::move(arrays[3]),
+            .sinks = std::move(arrays[4]),
+            .out = nb::borrow(out),
+            .page_table = MASKWISE_ATTRIBUTE(nb::object, call, "page_table"),
             .rules = rules,
             .maps = maps,
-            .torch_empty = torch_empty,
-            .page_table = MASKWISE_ATTRIBUTE(nb::object, call, "page_table"),
+            .on_torch = on_torch,
             .scale = MASKWISE_ATTRIBUTE(number, call, "scale"),
             .soft_cap = MASKWISE_ATTRIBUTE(number, call, "soft_cap").value_or(0),
             .enable_gqa = MASKWISE_ATTRIBUTE(bool, call, "enable_gqa"),
             .returns_statistics = MASKWISE_ATTRIBUTE(bool, call, "return_statistics"),
-            .deterministic = MASKWISE_ATTRIBUTE(bool, call, "deterministic")};
+            .deterministic = MASKWISE_ATTRIBUTE(bool, call, "deterministic") ||
+                             (on_torch && is_torch_deterministic()),
+            .is_packed = MASKWISE_ATTRIBUTE(bool, call, "is_packed")};
 }
 
-template <nb::tuple (*function)(const attention_call&)>
+// The Python functions return None if the core cannot read an operand.
+template <nb::object (*function)(const attention_call&)>
 void def_attention(nb::module_& module, const char* name) {
-    const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
-                             nb::handle mask, nb::handle sinks, nb::handle out,
-                             const shaped_rules* rules, const mask_maps* maps,
-                             nb::handle torch_empty) {
-        return function(read_call(call, q, k, v, mask, sinks, out, rules, maps, torch_empty));
+    const auto run_call = [](nb::handle call, nb::handle operands, nb::handle out,
+                             const shaped_rules* rules, const mask_maps* maps, bool on_torch,
+                             bool refuses_gradients) -> nb::object {
+        const bool is_tracked = on_torch && refuses_gradients && is_torch_computing_gradients();
+        auto arrays = read_operands<5>(operands, !on_torch    ? tensors::refused
+                                                 : is_tracked ? tensors::read_without_gradient
+                                                              : tensors::read);
+        if (!arrays) return nb::none();
+        return function(read_call(call, *arrays, out, rules, maps, on_torch));
     };
-    module.def(name, run_call, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(), "sinks"_a.none(),
-               "out"_a.none(), "rules"_a.none(), "maps"_a.none(), "torch_empty"_a.none());
+    module.def(name, run_call, "call"_a, "operands"_a, "out"_a.none(), "rules"_a.none(),
+               "maps"_a.none(), "on_torch"_a, "refuses_gradients"_a);
 }
 
 void def_gradients(nb::module_& module) {
-    const auto run_call = [](nb::handle call, nb::handle q, nb::handle k, nb::handle v,
-                             nb::handle mask, nb::handle sinks, const shaped_rules* rules,
-                             const mask_maps* maps, nb::handle torch_empty, nb::handle result,
-                             nb::handle statistics, nb::handle gradient, bool wants_mask,
-                             bool wants_sinks) {
-        return attention_gradients(
-            {read_call(call, q, k, v, mask, sinks, nb::none(), rules, maps, torch_empty), result,
-             statistics, gradient, wants_mask, wants_sinks});
+    const auto run_call = [](nb::handle call, nb::handle operands, const shaped_rules* rules,
+                             const mask_maps* maps, bool wants_mask,
+                             bool wants_sinks) -> nb::object {
+        auto arrays = read_operands<8>(operands, tensors::read);
+        if (!arrays) return nb::none();
+        return attention_gradients({read_call(call, *arrays, nb::none(), rules, maps, true),
+                                    (*arrays)[5], (*arrays)[6], (*arrays)[7], wants_mask,
+                                    wants_sinks});
     };
-    module.def("attention_gradients", run_call, "call"_a, "q"_a, "k"_a, "v"_a, "mask"_a.none(),
-               "sinks"_a.none(), "rules"_a.none(), "maps"_a.none(), "torch_empty"_a.none(),
-               "result"_a, "statistics"_a, "gradient"_a, "wants_mask"_a, "wants_sinks"_a);
+    module.def("attention_gradients", run_call, "call"_a, "operands"_a, "rules"_a.none(),
+               "maps"_a.none(), "wants_mask"_a, "wants_sinks"_a);
 }
 
 void* import_numpy() {
@@ -263,6 +305,10 @@ NB_MODULE(_core, module) {
     module.def("check_overlaps", &check_overlaps);
     module.def("view", &view_of);
     module.def("view_at", &view_at);
+    module.def("view_of_tensor", [](nb::handle value) -> nb::object {
+        nb::object array = view_of_tensor(value, false);
+        return array.is_valid() ? array : nb::none();
+    });
     module.def("exported", &exported);
     module.def("install_torch_selects", &install_torch_selects);
     module.def("uninstall_torch_selects", &uninstall_torch_selects);

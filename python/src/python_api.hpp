@@ -70,6 +70,15 @@ Value attribute(Tag, nb::handle object, const char* name) {
 #define MASKWISE_ATTRIBUTE(type, object, name)                                                     \
     ::maskwise::python::attribute<type>([] {}, object, name)
 
+// Calls a method without arguments, by a name that is interned once.
+template <typename Tag>
+nb::object call_method(Tag, nb::handle object, const char* name) {
+    static PyObject* const interned = PyUnicode_InternFromString(name);
+    PyObject* const arguments[] = {object.ptr()};
+    return new_reference(PyObject_VectorcallMethod(interned, arguments, 1, nullptr));
+}
+#define MASKWISE_METHOD(object, name) ::maskwise::python::call_method([] {}, object, name)
+
 inline nb::str type_name_of(nb::handle object) {
     return nb::str(nb::handle(object.type()).attr("__name__"));
 }

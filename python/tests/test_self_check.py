@@ -275,12 +275,12 @@ def test_wrong_results(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("function", ["run_native", "where", "flash_attn_func"])
+@pytest.mark.parametrize("function", ["run_if_readable", "where", "flash_attn_func"])
 def test_torch_is_checked_in_every_type(
     function: str, dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    modules = {"run_native": "maskwise.torch", "where": "maskwise"}
+    modules = {"run_if_readable": "maskwise.torch", "where": "maskwise"}
     module = import_module(modules.get(function, "maskwise.flash_attn"))
     right = getattr(module, function)
 
