@@ -53,8 +53,8 @@ struct attention_call {
 };
 
 // Returns out or a new array; with returns_statistics, a pair of the result and the statistics.
-// Throws nb::python_error (TypeError, ValueError) and maskwise::error before the first write. Releases
-// the GIL while it computes.
+// Throws nb::python_error (TypeError, ValueError) and maskwise::error before the first write.
+// Releases the GIL while it computes.
 nb::object attention(const attention_call& call);
 
 // A call, its result and statistics, and the gradient of a function of the result.
