@@ -79,22 +79,9 @@ def attention(
         An array's memory is not on the CPU, or the array's library does not export it.
     """
     _require_no_dropout(dropout_p)
-    call = AttentionCall(
-        query,
-        key,
-        value,
-        attn_mask,
-        is_causal,
-        scale,
-        enable_gqa,
-        soft_cap,
-        window,
-        sinks,
-        deterministic=deterministic,
-        out=out,
-        return_statistics=return_statistics,
-    )
-    return run(checked(call))
+    options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)
+    results = {"out": out, "return_statistics": return_statistics, "deterministic": deterministic}
+    return run(checked(AttentionCall(query, key, value, attn_mask, *options, **results)))
 
 
 def run(call: AttentionCall) -> Any:
