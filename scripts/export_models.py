@@ -6,7 +6,7 @@ usage: .deps/exporters/bin/python scripts/export_models.py [--full] [--folder FO
 Nothing is downloaded: the models are built from configurations, with weights from fixed seeds.
 Without --full, the models have 2 narrow layers and are written to python/tests/models, for the
 tests. With --full, they have their published sizes and are written to build/models, for
-`scripts/bench onnxruntime --models`.
+`scripts/bench onnxruntime --models` and `scripts/bench openvino --models`.
 """
 
 import argparse
@@ -111,7 +111,8 @@ def example(model: Model, width: int) -> tuple[ByName, ByName, list[str]]:
 
 class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are not installed here
     """Calls the model with only the inputs in `names`, passed by position, and returns the
-    model's first output. Without this class, the exporter would turn plain numbers into inputs."""
+    model's first output. Without this class, the TorchScript exporter would add an input for each
+    argument of the model that is a number by default, such as logits_to_keep."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ namespace maskwise::bench {
 // The bytes that a case must move: one contiguous buffer to read and one to write. Both buffers are
 // aligned to 64 bytes. Byte counts are multiples of 64 and may be 0. `from` must have at least
 // limit_slack_bytes after read_bytes. The bytes read must be random, because some machines write
-// lines of zeros more than twice as fast.
+// lines of zeros faster.
 struct limit_pass {
     const std::byte* from;
     std::byte* to;
@@ -22,8 +22,10 @@ inline constexpr std::int64_t limit_slack_bytes = 4096;
 // How threads share the lines.
 enum class limit_sharing {
     one_thread,
-    parts,    // oneTBB distributes a few parts per thread
-    blocks,   // threads get blocks of 64 KB in order, so all threads work in one region of memory
+    parts, // oneTBB distributes a few parts per thread
+    // threads take blocks of about 64 KiB of `to` in order, so all threads work in one region of
+    // memory
+    blocks,
     own_lines // each thread has the same part in each call, so the part stays in the core's cache
 };
 
@@ -34,7 +36,9 @@ struct limit_variant {
     bool stream;              // streaming stores
     std::int64_t piece_bytes; // bytes written between two groups of reads
     std::int64_t ahead_bytes; // distance of software prefetches; 0: none
-    int places;               // places that are read in turn, like the operands of a case
+    // Number of equal slices of `from`. Each group of reads takes some lines of every slice, as a
+    // case reads several operands.
+    int places;
 };
 
 // Returns all variants. With one thread, returns only the variants that use one thread.

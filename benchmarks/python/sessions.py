@@ -1,6 +1,9 @@
 """Measures models in ONNX Runtime. Runs with and without Maskwise's provider take turns in one
-process. The models are: Where alone, on few elements and on the large shapes of suite select;
-scale, mask and Softmax; attention as PyTorch's exporters write it; single attention operators.
+process. Models:
+- a single Where of few elements, or of the large shapes of suite select,
+- scale, mask and Softmax,
+- attention as PyTorch's exporters write it,
+- a single attention operator.
 Prints a line for each case and for each missed target.
 
 Started by `scripts/bench onnxruntime`, which builds the package. Writes
@@ -172,8 +175,8 @@ def options() -> Any:
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
-    """Returns a call that runs the session without allocating outputs, and a tuple: the session's
-    answer, and the objects that the call needs alive."""
+    """Returns two values. The first is a call that runs the session without allocating outputs. The
+    second is a tuple: the session's answer, then the objects that must outlive the call."""
     (answer,) = session.run(None, inputs)
     binding = session.io_binding()
     for name, array in inputs.items():

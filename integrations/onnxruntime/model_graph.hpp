@@ -57,8 +57,8 @@ class model_graph;
 struct node {
     const runtime* api = nullptr;
     const OrtNode* handle = nullptr;
-    // The operator's name. For com.microsoft, set only for operators that claims recognize by name.
-    // Empty for all other operators.
+    // The operator's name. For com.microsoft, set only for the operators that claims recognize by
+    // name. Empty for all other operators.
     std::string_view type;
     std::string_view name;
     std::string_view provider; // empty if no provider claimed the node

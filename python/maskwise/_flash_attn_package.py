@@ -1,6 +1,7 @@
-"""A package named flash_attn that has maskwise.flash_attn's functions."""
+"""A package named flash_attn: maskwise.flash_attn's functions, their packed forms, and the padding
+functions."""
 
-# mypy may check the package without torch.
+# mypy may run where torch is not installed.
 # mypy: disable-error-code="import-not-found,misc,no-any-return,unused-ignore"
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ def _places(mask: torch.Tensor) -> torch.Tensor:
 def unpad_input(
     hidden_states: torch.Tensor, attention_mask: torch.Tensor, unused_mask: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor]:
-    """Packs the rows of (batch, length, ...) that at least one mask selects. Masks are (batch,
-    length) of 0 and 1. Returns the packed rows, their indices, cu_seqlens, the longest length, and
-    how many rows of each sequence attention_mask selects."""
+    """Packs the rows of (batch, length, ...) that attention_mask or unused_mask selects. No row may
+    be selected by both masks. Masks are (batch, length) of 0 and 1. Returns the packed rows, their
+    indices, cu_seqlens, the longest length, and how many rows of each sequence attention_mask
+    selects."""
     selected = attention_mask if unused_mask is None else attention_mask + unused_mask
     cu_seqlens, longest = _bounds(selected.sum(-1))
     indices, used = _places(selected), attention_mask.sum(-1, dtype=torch.int32)
@@ -124,7 +126,7 @@ PADDING = (
 
 
 def _module(name: str, functions: tuple[Any, ...], is_package: bool = False) -> ModuleType:
-    module = ModuleType(name, "flash_attn's functions on CPUs, by maskwise.flash_attn.")
+    module = ModuleType(name, "flash_attn's functions for CPUs, implemented by Maskwise.")
     module.__spec__ = ModuleSpec(name, None, is_package=is_package)
     module.__package__ = NAME
     if is_package:
@@ -156,7 +158,7 @@ def install() -> bool:
 
 
 def uninstall() -> None:
-    """Removes the package. Without install() it does nothing."""
+    """Removes the package. Does nothing if install() has not installed the package."""
     for name in (NAME, f"{NAME}.flash_attn_interface", f"{NAME}.bert_padding"):
         if _is_maskwises(name):
             del sys.modules[name]

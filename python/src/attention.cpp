@@ -66,7 +66,8 @@ dims positions(int rank) {
 }
 
 // A dense layout whose strides decrease in `order`. The strides cannot overflow, because infer_dst
-// checked a dense dst of the same number of bytes.
+// (results) or compile (statistics and gradients) checked a dense tensor of the same extents and
+// type.
 tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     tensor_desc result{type, extents, extents};
     auto bytes = static_cast<std::int64_t>(width_bytes(type));
@@ -109,14 +110,14 @@ attention_desc describe_inputs(const attention_call& call) {
     return desc;
 }
 
-// A hint if the mask's shape is (batch, keys), like a tokenizer's. Two dimensions mean (rows,
-// keys).
+// A hint if the mask's shape is (batch, keys), like a tokenizer's padding mask. attn_mask reads two
+// dimensions as (rows, keys).
 std::string hint_of_padding(const dims& mask, const dims& scores) {
     const int rank = scores.rank();
     if (rank < 3 || mask != dims{scores[0], scores[rank - 1]}) return "";
     std::string between;
     for (int i = 2; i < rank; ++i) between += ", None";
-    return ": padding is attn_mask[:" + between + ", :]";
+    return "; for a padding mask (batch, keys), pass attn_mask[:" + between + ", :]";
 }
 
 void add_mask(attention_desc& desc, nb::handle mask, dims scores) {
@@ -125,7 +126,7 @@ void add_mask(attention_desc& desc, nb::handle mask, dims scores) {
     dims wide = scores;
     if (!widen(wide, mask) || wide != scores)
         throw shape_error("attn_mask of shape " + to_string(described.extents) +
-                          " does not broadcast to the scores' " + to_string(scores) +
+                          " does not broadcast to the scores' shape " + to_string(scores) +
                           hint_of_padding(described.extents, scores));
     (described.type == data_type::boolean ? desc.cond : desc.bias) = described;
 }

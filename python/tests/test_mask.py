@@ -314,7 +314,7 @@ def test_refusals_suggest_arguments_that_fit() -> None:
         (
             (q, q, q, np.ones((2, 8), bool)[:, :8]),
             ValueError,
-            ": padding is attn_mask[:, None, None, :]",
+            "; for a padding mask (batch, keys), pass attn_mask[:, None, None, :]",
         ),
         ((q.astype("d"), k, v), TypeError, "or bfloat16: .astype('float32')"),
     ):

@@ -48,7 +48,8 @@ MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
 def test_slopes_of_leaky_relu(alpha: float, capfd: Any) -> None:
-    """The model divides by LeakyRelu's result. A zero of the wrong sign gives a wrong infinity."""
+    """The model divides by LeakyRelu's result, so a zero of the wrong sign gives an infinity of the
+    wrong sign."""
     nodes = [
         op("LeakyRelu", "x", "slope", alpha=alpha),
         op("Div", "scale", "slope", "steep"),

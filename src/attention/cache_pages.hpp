@@ -8,8 +8,8 @@ namespace maskwise {
 std::int64_t page_number(const tensor_desc& table, const void* first, std::int64_t sequence,
                          std::int64_t page);
 
-// Throws argument_error if a sequence uses a page that the cache does not have. The rules must have
-// passed require_rules.
+// Throws argument_error if a sequence uses a page that the cache does not have. addresses.rules
+// must have passed require_rules.
 void require_pages(const tile_plan& plan, const attention_operands& addresses);
 
 } // namespace maskwise

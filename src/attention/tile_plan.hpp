@@ -34,10 +34,12 @@ struct head_operand {
     }
 };
 
-// A copy of a tile of keys or values in the layout of the products.
+// A worker's record of one tile of keys or values. `rows` is the worker's copy, in the layout of
+// the products. If the tile was read only once and products can read it in place, `rows` is the
+// client's matrix.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
-    std::int64_t gathered = 0;         // number among the tiles of all sequences, if gathered
+    std::int64_t gathered = 0; // if tiles are gathered: the tile's index over all sequences; else 0
     std::int64_t keys = 0;
     strided_matrix rows;
 };
@@ -46,8 +48,8 @@ struct tile_copy {
 // Offsets are in floats.
 struct tile_copies {
     std::int64_t slots = 0, tile_floats = 0;
-    std::int64_t first = 0;   // tile_floats for each slot
-    std::int64_t records = 0; // a tile_copy for each slot
+    std::int64_t first = 0;   // offset of the copies: tile_floats for each slot
+    std::int64_t records = 0; // offset of the records: a tile_copy for each slot
 };
 
 // Offsets, in floats, of the parts of a worker's scratch. Each part begins on a cache line.
@@ -65,8 +67,9 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    // Whether gradients follow separate operators. Scores that are the fill then have gradients,
-    // too, and weights are never recomputed because of large statistics.
+    // Whether gradients are those of the graph's separate operators. If so, scores that are a
+    // finite fill have gradients, too. Weights are then always computed from the given statistics,
+    // even if the statistics are too large to be exact.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -79,7 +82,8 @@ struct tile_plan {
     // Extents of dst before {rows, columns}; `heads` is their product. Heads with few queries that
     // share keys and values are folded into rows of one head.
     dims outer;
-    std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0; // products below 2^60
+    // heads * rows * keys * (depth + columns) is at most 2^60.
+    std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0;
     head_operand query, key, value, cond, bias, sinks, dst, statistics;
     // How many heads of the description are one head of the plan. Row r of the plan is row r %
     // query_rows of folded head r / query_rows. Sinks have a row for each folded head.
@@ -93,7 +97,8 @@ struct tile_plan {
     bool converts_key = false, converts_value = false;
     std::int64_t cache_pages = 0;
     bool gathers = false; // tiles of keys and values are copied, because a page may end in a tile
-    // Whether keys and (unscaled) queries, and values and weights, are multiplied as bf16 pairs.
+    // in_pairs: keys and queries are multiplied as bf16 pairs, and the scale is applied to the
+    // scores. weights_in_pairs: weights and values are multiplied as bf16 pairs, too.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
     // Whether norms of queries and keys may bound the scores, so that tiles with a low bias are
@@ -116,7 +121,8 @@ struct tile_plan {
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
-    // Keys are read as bf16 pairs in place, unless keys are transposed.
+    // If in_pairs, keys are repacked only if they are transposed. In all other keys, the elements
+    // of a pair are adjacent.
     bool repacks_key() const { return converts_key && (!in_pairs || key_is_transposed); }
     bool repacks_value() const { return converts_value || weights_in_pairs; }
     bool copies_key() const { return gathers || repacks_key(); }

@@ -104,9 +104,9 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 
 } // namespace collapsing
 
-// Whether elements of dst may overlap: true unless each stride is at least the span of the loops
-// inside it. Layouts that interleave dimensions without overlap count as overlapping, because only
-// a search could rule out an overlap. Requires a nest whose loops are not yet merged.
+// Whether elements of dst may overlap: false only if each loop's stride is at least the span of the
+// loops inside that loop. Layouts that interleave dimensions without overlap count as overlapping,
+// because only a search could rule out an overlap. Requires a nest whose loops are not yet merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
@@ -117,7 +117,8 @@ bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     return false;
 }
 
-// The operand's distinct bytes in memory. Counts only loops along which the operand moves.
+// Upper bound on the operand's distinct bytes in memory; exact unless elements overlap. Counts only
+// loops along which the operand moves.
 template <std::size_t Operands>
 std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
@@ -152,7 +153,8 @@ inline bool elements_overlap(const tensor_desc& written) {
     return overlap;
 }
 
-// Throws argument_error if elements of an output overlap. `name` is the output's name.
+// Throws argument_error if elements of an output may overlap (see dst_overlaps). `name` is the
+// output's name.
 inline void require_apart(const tensor_desc& written, const std::string& name) {
     if (elements_overlap(written))
         throw argument_error(name + " (" + to_string(written) + ") has elements that overlap");

@@ -39,7 +39,7 @@ std::vector<std::int32_t> cover_places(byte_places places) {
     return windows;
 }
 
-// The number of power-of-two moves that copy a run. A window costs as much as one or two moves.
+// The number of power-of-two moves that copy one item. A window costs as much as one or two moves.
 std::int64_t moves_of(std::int64_t item_bytes) {
     return std::has_single_bit(static_cast<std::uint64_t>(item_bytes)) ? 1 : 2;
 }

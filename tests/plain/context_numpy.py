@@ -1,4 +1,5 @@
-"""Defines names and checks for the code blocks of README.md and docs/python.md in NumPy."""
+"""The variables that the NumPy code blocks of README.md and docs/python.md use, and the checks of
+their results."""
 
 from __future__ import annotations
 

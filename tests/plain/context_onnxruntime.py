@@ -1,4 +1,7 @@
-"""Defines names and checks for the code blocks of docs/onnxruntime.md on plain.py's model."""
+"""The variables that the code blocks of docs/onnxruntime.md use, and the checks of their results.
+
+plain.py writes model.onnx.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def check(names: dict[str, Any]) -> None:
     }
     inputs["mask"] = np.tril(np.ones((128, 128), bool))
     assert session.get_providers()[0] == "MaskwiseExecutionProvider"
-    if names["kind"] == "bf16":  # the model has only a Where, which ONNX Runtime cannot run in bf16
+    if names["kind"] == "bf16":  # the model is a bf16 Where, which ONNX Runtime alone cannot run
         x = random.integers(1, 100, (2, 4, 128, 128)).astype(np.float32)
         answer = session.run(None, {"q": x, "mask": inputs["mask"]})[0]
         assert np.array_equal(answer, np.where(inputs["mask"], x, 0))

@@ -1,4 +1,4 @@
-"""Defines names and checks for the code blocks of docs/openvino.md, and an attention model."""
+"""The variables that the code blocks of docs/openvino.md use, and the checks of their results."""
 
 from __future__ import annotations
 

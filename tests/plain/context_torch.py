@@ -1,4 +1,5 @@
-"""Defines names and checks for the code blocks of README.md, docs/python.md and pytorch.md."""
+"""The variables that the PyTorch code blocks of README.md, docs/python.md and docs/pytorch.md use,
+and the checks of their results."""
 
 from __future__ import annotations
 

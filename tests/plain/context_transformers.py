@@ -1,4 +1,5 @@
-"""Defines names and checks for the code blocks of docs/pytorch.md, and a small model."""
+"""The variables that the transformers code blocks of docs/pytorch.md use, and the checks of their
+results. Also saves a small model for these blocks."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ struct view {
     std::vector<std::int64_t> strides_bytes;
 };
 
-// A row-major view. `data` may be an input, which is not written.
+// A row-major view. `data` is const, so that the view may be of an operand that is only read.
+// Callers must not write through such a view.
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 
@@ -73,8 +74,8 @@ void walk(const extent_list& extents, const std::array<extent_list, N>& strides,
     });
 }
 
-// The common broadcast shape. Dimensions count from the last. nullopt if a dimension has two
-// different extents other than 1.
+// The common broadcast shape. Shapes are aligned at the last dimension. nullopt if a dimension has
+// two different extents other than 1.
 std::optional<extent_list> broadcast(std::initializer_list<extent_list> shapes);
 
 // The shape of dst, or nullopt if operands do not broadcast. `cond_expands`: cond may be larger

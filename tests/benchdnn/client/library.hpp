@@ -20,7 +20,8 @@ struct newer_functions {
 };
 const newer_functions& newer();
 
-// "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front"; "absent" if no plugin is loaded
+// "oneDNN 3.13.2 (CPU runtime SYCL, AVX2), Maskwise in front". Ends in "Maskwise absent" if no
+// plugin is loaded.
 std::string library_description();
 
 // Names an operator, attribute, property or combination of types of `g` that this oneDNN lacks.

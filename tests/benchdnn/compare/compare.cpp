@@ -117,8 +117,9 @@ tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved
     if (bits_moved) return result;
     const double u = coarsest_roundoff(g);
     // For f32, the tolerance covers a summation order unlike the oracle's, and approximate exp and
-    // tanh. For 16 bits, the tolerance covers the rounding of the result. In a chain, it also
-    // covers the rounding of a few values before the result.
+    // tanh. For 16 bits, the tolerance covers the rounding of the result. In a graph of
+    // several operators, the 16-bit tolerance also covers the rounding of a few values before the
+    // result.
     const bool wide = u <= roundoff(data_type::f32);
     result.relative = u * (wide ? (alone ? 128.0 : 1024.0) : (alone ? 2.0 : 6.0));
     result.norm_allowed = !alone && (!wide || has_quantized(g));

@@ -113,8 +113,8 @@ void run_scores(const transcript& out, const void* data) {
     compile_and_execute(out, partitions[0].get(), problem.inputs, problem.outputs);
 }
 
-// Causal attention. `in_graph` changes tensors of the graph, `at_compile` changes tensors passed to
-// compile.
+// Causal attention. `plus` and `minus` shift the causal boundary. `in_graph` changes tensors of the
+// graph, `at_compile` changes tensors passed to compile.
 struct causal_case {
     const char* name;
     std::vector<logical_tensor> in_graph, at_compile;
@@ -126,13 +126,13 @@ const dims square{1, 2, 8, 8};
 const std::vector<causal_case>& causal_cases() {
     static const std::vector<causal_case> list = {
         {"as_in_the_graph", {}, {}},
-        {"moved_by_a_row", {dense(plus, dnnl_s32, {8})}, {dense(plus, dnnl_s32, {8})}},
-        {"moved_by_a_row_at_compile", {}, {dense(plus, dnnl_s32, {8})}},
-        {"moved_by_unknown_rank",
+        {"offset_row", {dense(plus, dnnl_s32, {8})}, {dense(plus, dnnl_s32, {8})}},
+        {"offset_row_at_compile", {}, {dense(plus, dnnl_s32, {8})}},
+        {"offset_unknown_rank",
          {unknown_rank(plus, dnnl_s32)},
          {dense(plus, dnnl_s32, {1, 1, 8, 8})}},
-        {"moved_by_any", {}, {any_layout(plus, dnnl_s32, {1})}},
-        {"moved_by_rank_0", {}, {dense(minus, dnnl_s32, {})}},
+        {"offset_any", {}, {any_layout(plus, dnnl_s32, {1})}},
+        {"offset_rank_0", {}, {dense(minus, dnnl_s32, {})}},
         {"fill_row_any", {}, {any_layout(fill, f32, {8})}},
         {"fill_undef", {}, {layout_undef(dense(fill, f32, {1}))}},
         {"result_any", {}, {any_layout(result, f32, square)}},

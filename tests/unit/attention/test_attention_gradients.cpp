@@ -108,8 +108,9 @@ TEST(attention_gradients, do_not_depend_on_the_number_of_threads) {
     }
 }
 
-// Rounding weights to bf16 would turn a payload of ones into a zero.
-TEST(attention_gradients, keep_a_nan_with_any_payload) {
+// Rounding to bf16 by adding half a unit would carry out of a NaN with a payload of ones, and give
+// a zero.
+TEST(attention_gradients, keep_a_nan_with_a_payload_of_ones) {
     for (const kernel_table* target : attention_targets())
         for (const data_type type : types) {
             test::generator random(13);

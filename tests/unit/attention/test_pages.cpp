@@ -44,8 +44,8 @@ std::vector<std::byte> random_elements(test::generator& random, data_type type,
 }
 
 // A cache of {pages, heads, keys of a page, columns}. A page has the layout {keys, heads, columns}
-// in memory; if transposed, {heads, columns, keys}. Each page begins on a page of the system.
-// run_paged protects the pages that no sequence uses.
+// in memory; if transposed, {heads, columns, keys}. Each cache page begins at a multiple of the
+// operating system's page size. run_paged protects the pages that no sequence uses.
 struct cache {
     cache(test::generator& random, const paged_shape& shape, std::int64_t columns, bool transposed)
         : page_elems(shape.page_keys * shape.key_heads * columns), shape_(shape), columns_(columns),
