@@ -39,7 +39,7 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 //   score = dot(query row, key row) * scale
 //   score = soft_cap * tanh(score / soft_cap)                  if soft_cap is not 0
 //   score = score + bias                                       if there is a bias
-//   score = cond && rules ? score : fill                       if there is a mask
+//   score = unmasked by cond and rules ? score : fill          if there is a mask
 //
 // Each row of dst is the mean of value's rows, weighted by exp(score). A sink adds one more key to
 // every row of one head. The score of this key is the sink, and the value row is zeros. Sums are
@@ -53,7 +53,8 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 // A bias of -1e30 or less (f16: -65504 or less) also masks. A tile that the bias masks completely
 // is computed only if one of its rows has no unmasked key. The tile's scores before the bias should
 // be finite and at most 5e29 (f16: 32752). In order `tiles`, weighted values are summed before the
-// division by the sum of weights. So the number of keys times the largest value should fit f32.
+// division by the sum of weights. So the number of keys, times the largest magnitude of an element
+// of value, should fit f32.
 //
 // Values at masked places should be finite. The weight of a masked value is 0, and 0 * NaN is NaN,
 // but a skipped tile adds nothing. So the result would depend on which tiles are skipped. For the
@@ -79,9 +80,9 @@ struct attention_desc {
     bool bias_on_fill = false;       // the bias is added after the mask
     std::optional<float> scale = {}; // nullopt: 1 / sqrt(depth)
     float soft_cap = 0;
-    // A row whose scores are all -infinity becomes zeros, for example a masked row with the default
-    // fill. If false, the row becomes NaN, as SoftMax defines. A row without keys always becomes
-    // zeros.
+    // A row whose scores are all -infinity becomes zeros, for example a fully masked row with the
+    // default fill. If false, the row becomes NaN, as SoftMax defines. A row without keys always
+    // becomes zeros.
     bool inf_as_zero = true;
     // A row whose weights would be NaN becomes zeros; its statistics stay NaN. Implies inf_as_zero.
     bool nan_as_zero = false;
@@ -128,16 +129,16 @@ struct attention_operands {
     void* dst = nullptr;
     void* statistics = nullptr;
     const void* sinks = nullptr;
-    const mask_rules* rules = nullptr; // null: no rules; any plan accepts rules
-    const mask_maps* maps = nullptr;   // caches which tiles are masked; null: each call finds out
+    const mask_rules* rules = nullptr; // null: no rules
+    const mask_maps* maps = nullptr;   // caches which tiles are masked; null: each call reads masks
     const void* page_table = nullptr;
 };
 
 // Numbers of tiles of scores by their treatment, summed over all heads.
 struct tile_counts {
     std::int64_t all = 0;
-    std::int64_t full = 0;  // unmasked: computed without the mask
-    std::int64_t mixed = 0; // partly masked: computed with the mask
+    std::int64_t full = 0;  // unmasked, without a nonzero bias: computed without the mask
+    std::int64_t mixed = 0; // partly masked, or with a nonzero bias: computed with the mask
     // The bias is so low that every weight may be 0. Computed last, and only if a row gives the
     // tile a weight.
     std::int64_t deferred = 0;

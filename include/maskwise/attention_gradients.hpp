@@ -26,9 +26,9 @@ inline namespace v1 {
 // above 2^17 in magnitude, for example under a bias of -1e9 on every key, are too coarse to give
 // the row's weights. Maskwise then recomputes the row's maximum and sum.
 struct attention_gradients_desc {
-    // The description that the attention is compiled with. Requires order `tiles` and no
-    // nan_as_zero. With grouped_queries, key and value must have the same number of heads. If the
-    // statistics are undef, the gradients read dense f32 statistics.
+    // The description that the attention is compiled with. Requires order `tiles`, and neither
+    // nan_as_zero nor a page_table. With grouped_queries, key and value must have the same number
+    // of heads. If the statistics are undef, the gradients read dense f32 statistics.
     attention_desc attention;
     tensor_desc dst_gradient = {}; // f32, bf16 or f16 of dst's shape. undef: dense, of dst's type
 

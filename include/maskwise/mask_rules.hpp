@@ -40,7 +40,7 @@ struct document {
 
 // A key is unmasked if every rule that is set allows it. A vector has one element for all
 // sequences, or one per sequence. A sequence is an index of dst's first dimension. Numbers are at
-// most 2^48.
+// most 2^48 in magnitude.
 //
 // position(r) = r + offset. With `from_end`, positions are shifted so that the last row aligns with
 // the last key that is not padding. With `in_documents`, rows, keys and the shift are counted

@@ -224,8 +224,8 @@ struct select_inputs {
 };
 
 // Threads of the caller, used instead of oneTBB's threads. run(count, body) must call body(i) once
-// for each i in [0, count), in any order and on up to `threads` threads. run must return after all
-// calls have returned.
+// for each i in [0, count), in any order and on up to `threads` threads. run must not return before
+// all calls have returned.
 struct parallel_loop {
     int threads = 1;
     std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;

@@ -115,8 +115,9 @@ attention_settings settings_of(const attention_operator& op, const Attributes& a
     return settings;
 }
 
-// Whether this ONNX Runtime is older than 1.28. There, Attention sets masked scores to the lowest
-// number, so a fully masked row is the mean of all values, and adds the mask before the soft cap.
+// Whether this ONNX Runtime is older than 1.28. Its Attention sets masked scores to the lowest
+// number, so a fully masked row is the mean of all values. Its Attention also adds the mask before
+// the soft cap.
 inline bool masks_by_lowest(const runtime& api) {
     constexpr int first_other = 28;
     return api.minor < first_other;

@@ -28,7 +28,8 @@ struct value {
     const OrtValueInfo* handle = nullptr;
     std::string_view name;
     data_type type{};
-    // An extent of -1 is unknown. nullopt: the rank is unknown or above max_rank.
+    // An extent of -1 is unknown. nullopt: the rank is unknown or above max_rank, or the value is
+    // in the body of a Loop and may change its rank.
     std::optional<dims> extents;
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
@@ -57,8 +58,8 @@ class model_graph;
 struct node {
     const runtime* api = nullptr;
     const OrtNode* handle = nullptr;
-    // The operator's name. For com.microsoft, set only for the operators that claims recognize by
-    // name. Empty for all other operators.
+    // The operator's name, for operators of ONNX's domain, and for operators of com.microsoft that
+    // claims recognize by name. Empty for all other operators.
     std::string_view type;
     std::string_view name;
     std::string_view provider; // empty if no provider claimed the node

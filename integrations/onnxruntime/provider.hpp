@@ -39,7 +39,7 @@ private:
     OrtKernelRegistry* const kernels_;
     const session_settings settings_;
     const std::shared_ptr<session_facts> session_;
-    // The claimed blocks, by the name of the output. A later graph may replace an entry.
+    // The claimed blocks, by the name of each block's output. A later graph may replace an entry.
     std::map<std::string, fused_block, std::less<>> fusions_;
 };
 

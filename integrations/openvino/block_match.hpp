@@ -25,7 +25,7 @@ struct block_match {
 
 // Matches a block that ends in `end`; nullopt if there is none. Attention ends in a MatMul or a
 // ScaledDotProductAttention, and includes Transposes of the result. A block without attention ends
-// in a Softmax and contains a Select. Nodes in `claimed` never match.
+// in a Softmax of known rank and contains a Select. Nodes in `claimed` never match.
 std::optional<block_match> find_block(ov::Node& end, const node_set& claimed);
 
 } // namespace maskwise::openvino

@@ -11,9 +11,9 @@ namespace maskwise::openvino {
 // Whether Maskwise runs this Select. Prints a line if MASKWISE_VERBOSE is above 0.
 bool is_claimed(const ov::op::v1::Select& select, const accelerate_options& options);
 
-// The node with which the CPU plugin would fuse a neighboring Select or Softmax, or null.
-// fused_producer checks `node`, which produces an input of the neighbor. fused_consumer checks the
-// consumers of `node`. Both look through reshapes and broadcasts.
+// The node with which the CPU plugin would fuse a Select or a Softmax; null if there is none.
+// fused_producer checks `node`, which produces an input of the Select or Softmax. fused_consumer
+// checks the consumers of `node`, the Select or Softmax. Both look through reshapes and broadcasts.
 const ov::Node* fused_producer(const ov::Node& node);
 const ov::Node* fused_consumer(const ov::Node& node);
 // Whether computing a condition with this number of elements costs next to nothing, compared with a

@@ -28,8 +28,8 @@ bool is_softmax(const ov::Node& node);
 bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 
 // Presents nodes as operators of src/graph: `end`, the Transposes of its result, and the nodes that
-// only `end` needs. An id is the address of the value's tensor or of the node.
-// Operators that are only a part of `end`, and their values, have addresses of bytes inside `end`.
+// only `end` needs. An id is the address of the value's tensor or of the node. If `end` becomes
+// several operators, the ids of these operators and of their values are addresses inside `end`.
 class model_ops {
 public:
     // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. A ScaledDotProductAttention

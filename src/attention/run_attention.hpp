@@ -25,7 +25,7 @@ std::int64_t scratch_bytes(const tile_plan& plan, int threads);
 // thread.
 tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses);
 
-// The host's loop, or a loop of the calling thread if the work is not worth the host's threads.
+// `loop`, or a loop on the calling thread alone if the work is not worth the threads of `loop`.
 // Null if `loop` is null.
 const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop);
 

@@ -119,8 +119,9 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // Returns the worker's copy of a tile. Calls copy(dst) if the worker has not copied the tile. A
-    // tile that products can read in place is copied only when it is read for the second time.
+    // Returns the worker's copy of a tile; calls copy(dst) if the worker has not copied the tile.
+    // At the first read of a tile that products can read in place, returns `rows` and copies
+    // nothing.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {
@@ -181,8 +182,8 @@ private:
     // Sets a key's half of the value pairs to 0, or back to the key's values.
     void write_half(const key_tile& keys, std::int64_t key, const strided_matrix& pairs,
                     bool is_kept) const;
-    // The mask for the panel's queries and the keys. If folded heads share the mask's rows and the
-    // panel has queries of two heads, copies the rows.
+    // The mask for the panel's queries and the keys. Copies the mask's rows if folded heads (see
+    // tile_plan) share these rows and the panel has queries of two heads.
     strided_matrix mask_of(const head_operand& mask, const void* base, const panel_rows& panel,
                            const key_span& keys) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;

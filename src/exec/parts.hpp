@@ -23,7 +23,7 @@ inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
 inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
 // Copying this many strings takes longer than waking a thread.
 inline constexpr std::int64_t strings_per_part = 2048;
-// There are more parts than threads, so that one delayed thread does not delay all parts.
+// There are more parts than threads, so that other threads can take parts from a delayed thread.
 inline constexpr std::int64_t parts_per_thread = 4;
 
 inline void check_loop(const char* name, const parallel_loop& loop) {

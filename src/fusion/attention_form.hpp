@@ -16,7 +16,7 @@ namespace maskwise::fusion {
 // the numbers that scale query and key. A factor multiplies or divides by one element, whose value
 // is known only at execution.
 struct attention_form {
-    std::vector<row_combine> scale;   // factors before the Tanh, if any, else before the Select
+    std::vector<row_combine> scale;   // factors before the Tanh; without a Tanh, before the Select
     std::vector<row_combine> cap;     // factors after the Tanh
     std::vector<row_combine> on_fill; // factors after the Select
     bool has_tanh = false;

@@ -76,8 +76,8 @@ private:
 };
 
 // Among single-operator partitions, any value may be an input. The row is the input with the
-// result's shape. If both inputs have this shape, the row is the first, unless an operator of the
-// graph computes only the second. A value between two operators is rounded to its tensor's type.
+// result's shape. If both inputs have this shape, the row is the first, unless the graph computes
+// the second and not the first. A value between two operators is rounded to its tensor's type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)

@@ -27,10 +27,10 @@ void require_readable(const logical_tensor& input, const std::string& name);
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred);
 
 // Sets the shape of `dst`, and its strides unless the client fixed them. With layout `any`, dst
-// becomes dense in the order of the first tensor of `models` that has dst's shape, as oneDNN
-// follows src_0. If no model has that shape, dst becomes row-major. With layout `strided` and a
-// shape that was unknown, dst becomes dense and row-major. Throws argument_error for a layout that
-// Maskwise cannot write (undef, opaque).
+// becomes dense in the dimension order of the first tensor of `models` that has dst's shape. oneDNN
+// does so with the order of src_0. If no model has that shape, dst becomes row-major. With layout
+// `strided` and a shape that was unknown, dst becomes dense and row-major. Throws argument_error
+// for a layout that Maskwise cannot write (undef, opaque).
 void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models);
 

@@ -26,8 +26,8 @@ struct operand_access {
 };
 
 // Offsets from the tile's first element to one byte in each of the operand's cache lines in the
-// tile; empty if the hardware's prefetchers suffice. `packed_alone` means that no other operand is
-// gathered, scattered or transposed.
+// tile. Empty if the hardware's prefetchers suffice, or if there are too many lines.
+// `packed_alone`: only one operand is gathered, scattered, packed by steps or transposed.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 

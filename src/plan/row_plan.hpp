@@ -99,8 +99,8 @@ struct row_plan {
     bool streams = false; // stores bypass the caches unless the result overwrites the scores
 };
 
-// Rows of a SoftMax up to this length stay in L1 for all passes. Longer rows are computed twice, in
-// pieces.
+// Rows of a SoftMax up to this length stay in a buffer for all passes. Longer rows are computed
+// twice, in pieces.
 inline constexpr std::int64_t held_row_columns = 8192;
 inline constexpr std::size_t max_row_operands = 8;
 

@@ -65,8 +65,8 @@ std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa targe
 // byte per element. src_0, src_1 and dst have equal widths (1, 2, 4, 8 or 16 bytes) or are strings.
 // Throws shape_error if an input does not broadcast one-way to dst or byte counts overflow. Throws
 // argument_error if widths differ, an operand lacks strides, strings are not aligned, or elements
-// of dst overlap (a stride is 0 or smaller than the span of the dimensions inside it). Throws as
-// active_isa() and stream_threshold_bytes() do.
+// of dst may overlap (see dst_overlaps in plan/collapse.hpp). Throws as active_isa() and
+// stream_threshold_bytes() do.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 
 // The plan that copies elements from one layout to another: a Select that always selects src_0.

@@ -31,8 +31,8 @@ HWY_ATTR HWY_INLINE vec_f32 load_two(const std::byte* src) {
     return vec_f32(vcombine_f32(vld1_f32(reinterpret_cast<const float*>(src)), vdup_n_f32(0)));
 }
 
-// Loads two pairs from each of two rows (a quad). If ByRows, the pairs of a row are contiguous,
-// else the pairs of a step.
+// Loads two pairs from each of two rows (a quad). If ByRows, the pairs of one row are contiguous.
+// Else the pairs of one step are contiguous.
 template <bool ByRows>
 HWY_ATTR HWY_INLINE vec_f32 load_quad(const std::byte* src, std::int64_t second_bytes) {
     const vec_f32 first = load_two(src), second = load_two(src + second_bytes);

@@ -6,9 +6,9 @@
 namespace maskwise {
 
 // f32 arithmetic on one row or on a piece of a row: the operators around a Select, and SoftMax. All
-// actions run in registers. Between the passes of SoftMax, the row is in the caller's buffer, in
-// L1. Kernels access exactly the described elements of client memory. Buffers have room for
-// whole blocks of row_block_elems.
+// actions run in registers. Between the passes of SoftMax, the row is in the caller's buffer.
+// Kernels access exactly the described elements of client memory. Buffers have room for whole
+// blocks of row_block_elems.
 inline constexpr std::int64_t row_block_elems = 64;
 inline constexpr std::size_t max_row_actions = 12;
 
@@ -76,9 +76,10 @@ struct row_kernels {
     // Writes the piece to buffer[0] and up. Overwrites the buffer up to padded_elems(elems).
     // Returns the maximum, which may ignore NaNs.
     float (*run)(const row_piece& piece, float* buffer);
-    // buffer[i] = exp(buffer[i] - shift); returns the sum. Requires buffer[i] <= shift. The error
-    // is at most 2 ulp; subnormal results become 0. Overwrites padding as `run` does. Prefetches
-    // 4 * elems bytes from `next`, unless `next` is null.
+    // buffer[i] = exp(x) with x = buffer[i] - shift; returns the sum. Requires buffer[i] <= shift.
+    // The relative error of exp is below 2^-22 + |x| * 2^-23. For x < -87.3, the result is 0.
+    // Overwrites padding as `run` does. Prefetches 4 * elems bytes from `next`, unless `next` is
+    // null.
     float (*exp_sum)(float* buffer, float shift, std::int64_t elems, const std::byte* next);
     // store writes the buffer, and fill writes one repeated value, to `elems` elements at any
     // alignment.

@@ -15,10 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x <= 0. The error near 0 is at most 1.4 ulp. With x * log2(e) = n + f and an integer
-// n, the result is 2^n times a polynomial of f. The polynomial is minimax in relative error on
-// [-0.5, 0.5], and 1 at 0. Adding 1.5 * 2^23 + 127 rounds to an integer and leaves n, with the
-// exponent's bias, in the lowest bits. NaN gives a NaN polynomial, so the result is NaN.
+// exp(x) for x <= 0; 0 for x < -87.3. The relative error is below 2^-22 + |x| * 2^-23. With x *
+// log2(e) = n + f and an integer n, the result is 2^n times a polynomial of f. The polynomial is
+// minimax in relative error on [-0.5, 0.5], and 1 at 0. Adding 1.5 * 2^23 + 127 rounds to an
+// integer and leaves n, with the exponent's bias, in the lowest bits. NaN gives a NaN polynomial,
+// so the result is NaN.
 HWY_ATTR HWY_INLINE vec_f32 exp_below_one(vec_f32 x) {
     const f32_tag d;
     const hn::RebindToSigned<f32_tag> di;

@@ -57,14 +57,14 @@ inline constexpr std::int64_t max_block_items = 32;
 // Maps a scattered operand to a dense buffer, as `groups` groups of `items` items. Item i of group
 // g is at strided + g * group_bytes + offsets[i]. In the buffer, items are contiguous and groups
 // are buffer_group_bytes apart.
-//   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows a kernel may
-//              fill a group from windows, and so read bytes between items.
+//   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows, a kernel
+//              may fill a group from windows, and so read bytes between items.
 //   scatter:   copies items from the buffer.
 //   step:      a gather of elements that are offsets[1] bytes apart, which may be negative. Other
 //              offsets are not read.
 //   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
 //              write up to pack_slack_bytes past the last item.
-//   transpose: an item is one element, and group_bytes is its width. In the buffer group g begins
+//   transpose: an item is one element, and group_bytes is its width. In the buffer, group g begins
 //              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
 //              groups are contiguous, up to pack_slack_bytes past the last group may be written.
 // The kernel moves `blocks` blocks of `groups` groups each. Block b is offset by block_offsets[b].

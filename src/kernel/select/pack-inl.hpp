@@ -1,8 +1,9 @@
 // The gather, scatter and splat kernels, compiled for one Highway target.
 //
-// The kernels load and store at precomputed offsets: two loads and a store per item of up to 32
-// bytes. If windows of 16 bytes hold several items each, gather takes two loads and a shuffle per
-// window.
+// The kernels load and store at precomputed offsets. For an item of 1, 2, 4, 8 or 16 bytes, gather
+// and scatter load the offset, load the item and store the item. Items of other sizes take several
+// moves, which may overlap. If windows of 16 bytes hold several items each, gather takes two loads
+// and a shuffle per window.
 
 #if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PACK_INL

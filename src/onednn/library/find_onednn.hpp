@@ -14,8 +14,8 @@ inline constexpr const char* probe_name = "dnnl_graph_graph_create";
 void* first_by_soname(void* (*function)(const char* soname));
 
 // The file of a loaded oneDNN with the Graph API, under any name; null if there is none. The loader
-// owns the text. Opens no library, so it may run when the process ends. Opening a library whose
-// destructors have run would initialize it again.
+// owns the text. Opens no library, so this function may run while the process ends. Opening a
+// library whose destructors have run would initialize the library again.
 const char* find_loaded_onednn() noexcept;
 
 // The file of the loaded object that holds the address, or null. The loader owns the text.

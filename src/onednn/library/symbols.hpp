@@ -20,7 +20,7 @@ void visit_loaded(Visit visit) {
 // Reads the object's tables directly, without locks, allocations or calls of other libraries.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
-// Does the same for the object that holds this address.
+// Does the same for the object that holds this address, which dladdr1 finds.
 void* symbol_beside(const void* address, const char* name) noexcept;
 
 // Does the same for the first object in the plugin's namespace whose file name, without folders, is

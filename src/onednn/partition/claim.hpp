@@ -28,7 +28,7 @@ struct row_region {
     op_list records;            // in topological order
     std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
-    std::optional<fusion::block> block; // has attention only if it covers the region
+    std::optional<fusion::block> block; // has attention only if the attention covers the region
     std::optional<fusion::gradients_chain> gradients = {}; // set only if they cover the region
 };
 

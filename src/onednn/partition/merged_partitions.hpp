@@ -8,9 +8,9 @@
 
 namespace maskwise::onednn {
 
-// The partitions that the client gets after a filter under this policy, in topological order; empty
-// if no partitions are merged. Throws std::bad_alloc, and argument_error if a tensor cannot be
-// read.
+// The partitions that the client gets after dnnl_graph_graph_filter with this policy, in
+// topological order; empty if no partitions are merged. Throws std::bad_alloc, and argument_error
+// if a tensor cannot be read.
 std::vector<listed_partition> list_partitions(abi::graph graph, const graph_record& record,
                                               int policy);
 
