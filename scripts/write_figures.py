@@ -69,6 +69,8 @@ EVERY = (
     Table((README,), "kept", MASKS, "masks", drawn=True),
     Table(("docs/fusion.md",), "attention", ATTENTION),
     Table(("docs/attention.md", TORCH), "gradients", "scripts/bench gradients"),
+    Table((TORCH,), "transformers", "scripts/bench transformers"),
+    Table((TORCH,), "select_torch", "scripts/bench transformers", sources=SELECT_ENGINE),
     Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
@@ -135,6 +137,28 @@ PARTS = {
         )
     ),
     f"{TORCH} gradients": Part(("training step, ModernBERT-base, 6 layers | 1 x 4096 words",)),
+    "transformers": Part(
+        (
+            "ModernBERT-base, 6 layers | 1 x 4096 | float32",
+            "ModernBERT-base, compiled | 1 x 16 | float32",
+            "ModernBERT-base, compiled | 1 x 1024 | float32",
+            "ModernBERT-base, compiled | 1 x 4096 | float32",
+            "ModernBERT-base, compiled | 1 x 8192 | float32",
+            "ModernBERT-base, exported | 1 x 4096 | float32",
+            "Gemma 3 270M, compiled | 1 x 2048 | float32",
+            "Gemma 3 270M, exported | 1 x 2048 | float32",
+            "Qwen 3 0.6B, 4 layers, padded | 2 x 1024 | float32",
+        ),
+        ("type", "eager", "as the fastest other", "apart"),
+    ),
+    "select_torch": Part(
+        (
+            "where, mask 16x16x256x256",
+            "where, mask 16x1x1x256",
+            "masked_fill, mask 16x16x256x256",
+            "masked_fill_, mask 16x16x256x256",
+        )
+    ),
     "masks": Part(
         (
             "no mask | 1x12x1024x64 | 1 | bf16",

@@ -19,7 +19,7 @@ def calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     out, filled = torch.empty_like(x), x.clone()
     whole = torch.rand(16, 16, 256, 256) < 0.5
     masks = {
-        "as large": whole,
+        "16x16x256x256": whole,
         "256x256": whole[0, 0].clone(),
         "16x1x1x256": whole[:, :1, :1].clone(),
     }

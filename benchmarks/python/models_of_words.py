@@ -133,14 +133,14 @@ MODELS = (
     Model(
         "ModernBERT-base, compiled",
         "modernbert",
-        (16, 64, 1024, 4096, 8192),
+        (16, 1024, 4096, 8192),
         config=MODERN,
         form="compiled",
     ),
     Model(
         "ModernBERT-base, exported",
         "modernbert",
-        (16, 1024, 4096, 8192),
+        (16, 4096),
         config=MODERN,
         form="exported",
     ),
