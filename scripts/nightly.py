@@ -2,7 +2,8 @@
 """usage: scripts/nightly [--list] [STAGE[=MINUTES]...]
 
 Runs the tests that take too long for every change, one after the other: mutation, coverage,
-fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, model types and real clients.
+fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, versions of torch, model types and
+real clients.
 A stage that exceeds its MINUTES (--list prints the defaults) is stopped and has failed. If a stage
 fails, the other stages still run, and the exit status is 1. `mutate` adds to the verdicts of its
 earlier runs on the same sources.
@@ -61,6 +62,7 @@ STAGES = (
     Stage("memcheck", "scripts/memcheck", 60, r"^memcheck (.*)"),
     Stage("aarch64", "scripts/test_aarch64", 60, r"^scripts/test_aarch64: (.*)"),
     Stage("plain", "scripts/plain", 90, r"^scripts/plain: (.*)"),
+    Stage("versions", "scripts/plain --versions", 90, r"^scripts/plain: (.*)"),
     Stage("models", "scripts/every_model", 90, r"^every_model: (.*)"),
     Stage("clients", "scripts/clients", 60, r"^(\S+: (?:passed|FAILED|not available).*)"),
 )

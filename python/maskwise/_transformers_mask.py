@@ -191,7 +191,11 @@ class GraphRules(NamedTuple):
         if not self.is_causal:
             return self
         left = -1 if self.window is None else self.window[0]
-        return self._replace(is_causal=False, window=[left, 0])
+        return GraphRules(False, [left, 0], self.key_mask, self.offset, self.document_ids)
+
+    def options(self) -> dict[str, Any]:
+        """The options by name. torch.compile cannot trace _asdict() in torch 2.8."""
+        return dict(zip(GraphRules._fields, self, strict=True))
 
 
 def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: int) -> GraphRules:

@@ -211,7 +211,7 @@ def _in_graph(call: LayerCall) -> torch.Tensor:
         array = _joined(array, bias)
     if array is not None:
         rules = rules.beside_array()
-    options = {**call.options(), **rules._asdict()}
+    options = {**call.options(), **rules.options()}
     return call_operator(AttentionCall(q, k, v, array, **options)).transpose(1, 2).contiguous()
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
 
 # scripts/setup --torch and --exporters install PyTorch and transformers into separate folders. The
-# running environment's packages come first on the path.
+# running environment's packages come first on the path. If it has transformers, it needs no folder.
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
-for name in ("torch", "exporters"):
+for name in () if find_spec("transformers") else ("torch", "exporters"):
     folder = Path(__file__).resolve().parents[2] / ".deps" / name / "lib" / VERSION
     sys.path.append(str(folder / "site-packages"))
 

@@ -12,7 +12,7 @@ try:
     import maskwise.transformers
     import torch
     from maskwise._torch_version import READS_MASKS
-    from test_transformers import assert_close, model_of, outputs, padded, words
+    from test_transformers import assert_close, model_of, outputs, padded, traced, words
     from transformers import AutoModelForCausalLM
 except ModuleNotFoundError:
     pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
@@ -62,7 +62,8 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
     backend = Graphs()
     compiled = torch.compile(model, backend=backend, fullgraph=True)
     with torch.no_grad():
-        actual = compiled(input_ids=words(), attention_mask=mask, **options)[0]
+        inputs = {"input_ids": words(), "attention_mask": mask, **options}
+        actual = traced(model, lambda: compiled(**inputs))[0]
     assert_close({"maskwise": actual, "eager": results["eager"]}, mask)
     calls = backend.calls()
     assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
@@ -129,7 +130,11 @@ def test_exported_models_keep_rules(family: str, strict: bool) -> None:
     length = {1: torch.export.Dim("L", min=2, max=256)}
     model.set_attn_implementation("maskwise")
     with torch.no_grad():
-        exported = torch.export.export(Whole(), few, dynamic_shapes=(length, length), strict=strict)
+        shapes = (length, length)
+        exported = traced(
+            model,
+            lambda: torch.export.export(Whole(), few, dynamic_shapes=shapes, strict=strict),
+        )
         calls = calls_in(exported)
         assert len(calls) == 2 and not any(call[ARRAY] for call in calls)
         eager = outputs(model, input_ids=many[0], attention_mask=many[1], **options)["eager"]

@@ -16,6 +16,7 @@ FOLDERS = (
     "benchmarks/suites",
     "tests/contract/overhead",
     "tests/contract/transcript",
+    "tests/plain",
 )
 for folder in (*FOLDERS, "tests/guard", "tests/support", "scripts"):  # the last is searched first
     sys.path.insert(0, str(ROOT / folder))
