@@ -44,7 +44,6 @@ SELECT_ENGINE = (
         for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
     ),
 )
-TORCH_SOURCES = tuple(f"python/maskwise/*{name}*" for name in ("torch", "transformers", "flash"))
 COMMENT = "^ *(//|# )"  # a pattern of git
 COMMIT = re.compile("^commit$", re.MULTILINE)
 # A cell that is only a number, maybe with a unit. Only a script may write a table with such a cell.
@@ -76,7 +75,6 @@ EVERY = (
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
     Table((OPENVINO,), "openvino", "scripts/bench openvino"),
-    Table((TORCH,), "versions", "scripts/plain --versions", sources=TORCH_SOURCES),
 )
 BY_NAME = {table.name: table for table in EVERY}
 TABLES = tuple(table for table in EVERY if not table.drawn)

@@ -4,7 +4,7 @@
 usage: scripts/plain --versions [--wheels FOLDER] [--keep] [TORCH/TRANSFORMERS...]
 
 Prints a row per pair of versions: the numbers of tests that passed, failed and were skipped.
-Without pairs, runs PAIRS and writes build/bench/versions.json for scripts/take_figures.py.
+Without pairs, runs PAIRS and writes build/bench/versions.json.
 build/versions has the logs. --keep leaves the environments there.
 
 CUDA's libraries are larger than torch. So there is one environment per version of CUDA, in which
@@ -82,9 +82,9 @@ def install(python: Path, torch: str, transformers: str) -> str:
     packages = ["maskwise", f"transformers=={transformers}", *TOOLS]
     run_quietly("the download by pip", [*command, "--no-compile", *packages])
     code = "import torch, transformers; print(torch.__version__, transformers.__version__)"
-    found = run_quietly("the import", [str(python), "-c", code]).split()
-    if [found[0].partition("+")[0], found[1]] != [torch, transformers]:
-        raise Failure(f"the environment has {found}")
+    installed = run_quietly("the import", [str(python), "-c", code]).split()
+    if [installed[0].partition("+")[0], installed[1]] != [torch, transformers]:
+        raise Failure(f"the environment has {installed}")
     code = "import maskwise, numpy; print(maskwise.__version__, numpy.__version__)"
     maskwise, numpy = run_quietly("the import", [str(python), "-c", code]).split()
     return f"Maskwise {maskwise}, NumPy {numpy}"
