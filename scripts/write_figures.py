@@ -95,14 +95,12 @@ PARTS = {
     "python": Part(
         (
             *(f"f32, {count} random" for count in (64, 65536, 16777216)),
-            "f32, causal",
             "f32, 1024x1024, x transposed",
         )
     ),
     "openvino": Part(
         (
             "Where 256x256 16x16x256x256 16x16x256x256 random | f32",
-            "scale",
             "attention 12x1024x64, scaled",
             "attention 12x1024x64, causal",
             "attention 12x1024x64, 1 of",
@@ -116,7 +114,6 @@ PARTS = {
             "matmul_select",
             "middle causal",
             "causal 1x12x1024x1024",
-            "padding 1x12x1024x1024",
         ),
         ("of its ceiling", "oneDNN's parts"),
     ),
@@ -124,7 +121,6 @@ PARTS = {
         (
             "Where 256x256 16x16x256x256 16x16x256x256 random | f32",
             "Where 8x1x1x384 1 8x12x384x384",
-            "scale",
             "attention 12x1024x64",
         )
     ),
@@ -133,7 +129,6 @@ PARTS = {
             "no mask | 1x12x1024x64 | float32",
             "causal | 1x12x1024x64 | bfloat16",
             "local 128 (ModernBERT) | 1x12x4096x64 | bfloat16",
-            "packed documents | 1x12x2048x64 | float32",
         )
     ),
     f"{TORCH} gradients": Part(("training step, ModernBERT-base, 6 layers | 1 x 4096 words",)),
@@ -147,14 +142,12 @@ PARTS = {
             "ModernBERT-base, exported | 1 x 4096 | float32",
             "Gemma 3 270M, compiled | 1 x 2048 | float32",
             "Gemma 3 270M, exported | 1 x 2048 | float32",
-            "Qwen 3 0.6B, 4 layers, padded | 2 x 1024 | float32",
         ),
         ("type", "eager", "as the fastest other", "apart"),
     ),
     "select_torch": Part(
         (
             "where, mask 16x16x256x256",
-            "where, mask 16x1x1x256",
             "masked_fill, mask 16x16x256x256",
             "masked_fill_, mask 16x16x256x256",
         )
@@ -164,7 +157,6 @@ PARTS = {
             "no mask | 1x12x1024x64 | 1 | bf16",
             "causal, grouped | 1x32/8x1024x128 | 0.50 | bf16",
             "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
-            "ALiBi | 1x8x4096x64 | 1 | bf16",
         )
     ),
     f"{README} masks": Part(
@@ -256,13 +248,16 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 def text_of(table: Table, document: str, root: Path) -> str:
     """The table of every CPU class. README shows only the newest results, except for attention,
-    whose kernels differ by CPU."""
+    whose kernels differ by CPU. PyTorch's page shows only the newest gradients, because the page of
+    attention shows all."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
+    shows_newest = table.name == "gradients" if document == TORCH else document == README
+    shows_newest = shows_newest and table.name != "masks"
     return "\n\n".join(
         block_text(table, document, cpu_class, result)
         for cpu_class, result in results.items()
-        if document != README or table.name == "masks" or result.date == newest
+        if not shows_newest or result.date == newest
     )
 
 
