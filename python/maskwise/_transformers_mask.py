@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from transformers import masking_utils
 
 from maskwise import Mask
@@ -277,6 +278,8 @@ def mask(
     # is_torchs first: reading a traced size would add a guard.
     if is_torchs or _is_small(batch_size * rows, kv_length, *facts):
         written = masking_utils.sdpa_mask(**arguments)
+        if positions is not None and statically_known_true(rows == kv_length):
+            first_row = kv_offset  # every key is a row's own
         return _with_rules(written, mask_function, attention_mask, first_row, kv_offset)
     first_row = int(first_row)
     place = _Place(first_row, int(kv_offset), rows, kv_length)

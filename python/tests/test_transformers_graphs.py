@@ -12,7 +12,7 @@ try:
     import maskwise.transformers
     import torch
     from maskwise._torch_version import READS_MASKS
-    from test_transformers import assert_close, model_of, outputs, padded, traced, words
+    from test_transformers import IS_OLD, assert_close, model_of, outputs, padded, traced, words
     from transformers import AutoModelForCausalLM
 except ModuleNotFoundError:
     pytestmark = pytest.mark.skip(reason="no transformers: scripts/setup --exporters")
@@ -67,7 +67,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
     assert_close({"maskwise": actual, "eager": results["eager"]}, mask)
     calls = backend.calls()
     assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
-    if READS_MASKS:
+    if READS_MASKS and not (IS_OLD and family == "opt"):  # an old opt computes an array
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)
         assert all(call[IS_CAUSAL] == (family in CAUSAL) for call in calls)

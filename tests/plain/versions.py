@@ -44,13 +44,13 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest")
 AT_ONCE = 2
 TIME_LIMIT_S = 3600  # for a test file
 NEWEST_TORCH, NEWEST_TRANSFORMERS = "2.15.0", "5.24.0"
-# The oldest pair, every torch with the newest transformers, and the newest torch with others.
+# The newest torch with every transformers, every torch with the newest transformers, and old pairs.
 PAIRS = (
-    ("2.8.0", "4.56.2"),
-    ("2.10.0", "4.57.6"),
-    *((torch, NEWEST_TRANSFORMERS) for torch in ("2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1")),
-    *((NEWEST_TORCH, transformers) for transformers in ("4.57.6", "5.0.0", "5.8.1", "5.16.1")),
     (NEWEST_TORCH, NEWEST_TRANSFORMERS),
+    *((NEWEST_TORCH, transformers) for transformers in ("5.16.1", "5.8.1", "5.0.0", "4.57.6")),
+    *((torch, NEWEST_TRANSFORMERS) for torch in ("2.14.1", "2.13.0", "2.12.1", "2.11.0", "2.10.0")),
+    ("2.10.0", "4.57.6"),
+    ("2.8.0", "4.56.2"),
 )
 # PyPI's wheels load CUDA 13's libraries, which scripts/torch.txt pins. Older wheels load CUDA 12's,
 # which torch-2.10.txt pins.
@@ -135,7 +135,7 @@ def run_pairs(
     pairs: list[tuple[str, str]], wheels: Path, keep: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields the versions of Maskwise and NumPy, and a row."""
-    for cuda_13 in (False, True):
+    for cuda_13 in (True, False):
         folder = WORK / f"cuda-{13 if cuda_13 else 12}"
         shutil.rmtree(folder, ignore_errors=True)
         python = None

@@ -25,7 +25,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(versions, "ROOT", tmp_path)
     monkeypatch.setattr(versions, "WORK", tmp_path)
-    monkeypatch.setattr(versions, "PAIRS", (NEW, OLD))
+    monkeypatch.setattr(versions, "PAIRS", (OLD, NEW))
     monkeypatch.setattr(versions, "make", make)
     monkeypatch.setattr(versions, "install", lambda *_: "Maskwise 1")
     monkeypatch.setattr(versions, "run_pair", run_pair)
@@ -60,7 +60,7 @@ def test_the_table_of_all_pairs(work: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert run_main(monkeypatch, work) == 1
     saved = json.loads((work / "build/bench/versions.json").read_text())
     assert saved["head"] == HEAD and saved["versions"] == "Maskwise 1"
-    assert saved["rows"] == [[*OLD, "5", "1", "2"], [*NEW, "5", "0", "2"]]
+    assert saved["rows"] == [[*NEW, "5", "0", "2"], [*OLD, "5", "1", "2"]]
     assert not list(work.glob("cuda-*"))
 
 
