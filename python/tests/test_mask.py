@@ -287,7 +287,7 @@ def test_attention_refuses_arguments_that_do_not_fit() -> None:
         (Mask.dense(np.ones((3, 8), bool)), {}, ValueError, "attn_mask of shape"),
         (np.ones((2, 8), int), {}, TypeError, "float32: .astype(bool) keeps nonzero elements"),
         (np.ones((2, 8), int).tolist(), {}, TypeError, "dtype int64, expected bool, float32 or"),
-        (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' {2,4,8,8}"),
+        (np.ones((2, 7), bool), {}, ValueError, "broadcast to the scores' shape {2,4,8,8}"),
         (Mask.alibi([0.5, 1.0, 2.0]), {}, ValueError, "slopes are of 3 heads, the result has 4"),
         (Mask.alibi(np.ones(8)), {}, ValueError, "slopes are of 8 heads, the result has 4"),
         (Mask.alibi(np.ones((4, 2))), {}, ValueError, "slopes are of 2 heads, the result has 4"),
