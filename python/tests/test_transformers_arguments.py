@@ -18,6 +18,7 @@ try:
     import maskwise.torch
     import maskwise.transformers as maskwise_transformers
     import torch
+    from test_transformers import IS_OLD
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedModel
     from transformers.utils import logging
 
@@ -310,7 +311,12 @@ def test_flash_without_linear_layers_and_with_sinks(
     words = torch.randint(5, 98, (2, 40), generator=torch.Generator().manual_seed(3))
     results = {}
     for name in ("eager", "maskwise_flash"):
-        model.set_attn_implementation(name)
+        try:
+            model.set_attn_implementation(name)
+        except ValueError as refusal:
+            if IS_OLD and kind == "gpt_oss":
+                pytest.skip(str(refusal))
+            raise
         with torch.no_grad():
             results[name] = model(input_ids=words)[0]
     torch.testing.assert_close(*results.values(), atol=1e-5, rtol=0)
