@@ -57,8 +57,8 @@ def accelerate(
         Replaces every attention, Softmax of masked scores and Select that Maskwise can run, even if
         OpenVINO is faster.
     zero_masked_rows : bool
-        Fully masked rows become 0, as in PyTorch. In OpenVINO such rows are NaN. Replaces every
-        attention and Softmax that Maskwise can run.
+        Rows whose scores are all -infinity become 0, as in PyTorch. In OpenVINO such rows are NaN.
+        Replaces every attention and Softmax that Maskwise can run.
     precision : "f32", "bf16", openvino.Type or None
         The INFERENCE_PRECISION_HINT that you pass to `core.compile_model`, because operations
         cannot read the hint. OpenVINO's default is `core.get_property("CPU",

@@ -58,7 +58,9 @@ std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
     const auto selects = std::ranges::count(ops, op_kind::select, &op::kind);
     const auto kind = selects == 0 ? op_kind::soft_max : op_kind::select;
     if (selects > 1 || std::ranges::count(ops, kind, &op::kind) != 1) {
-        reason = std::to_string(selects) + " Selects in one partition";
+        const auto soft_maxes = std::ranges::count(ops, op_kind::soft_max, &op::kind);
+        reason = std::to_string(selects) + " Selects and " + std::to_string(soft_maxes) +
+                 " SoftMaxes in one partition";
         return std::nullopt;
     }
     try {

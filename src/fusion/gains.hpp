@@ -61,7 +61,7 @@ inline constexpr gain openvino_rows{
     "calling Maskwise costs more time than the rows save", "docs/openvino.md"};
 inline constexpr gain openvino_attention{
     "OpenVINO", "attention with any mask or none", "scores of a head", 9216, no_bound, true,
-    "the plugin's own attention is as fast", "docs/openvino.md"};
+    "the gain is small", "docs/openvino.md"};
 // clang-format on
 
 constexpr const gain& onnxruntime_attention_with(bool mask) {

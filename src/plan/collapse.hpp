@@ -157,7 +157,7 @@ inline bool elements_overlap(const tensor_desc& written) {
 // output's name.
 inline void require_apart(const tensor_desc& written, const std::string& name) {
     if (elements_overlap(written))
-        throw argument_error(name + " (" + to_string(written) + ") has elements that overlap");
+        throw argument_error(name + " (" + to_string(written) + ") may have elements that overlap");
 }
 
 } // namespace maskwise

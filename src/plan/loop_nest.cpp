@@ -39,7 +39,7 @@ loop_nest make_loop_nest(const select_desc& desc) {
     const auto operands = operands_of(desc);
     for (const std::size_t o : every_operand) check_operand(o, *operands[o], desc.dst);
     return collapse<operand_count>(operands, [&] {
-        throw argument_error(describe(op_dst, desc.dst) + " has elements that overlap");
+        throw argument_error(describe(op_dst, desc.dst) + " may have elements that overlap");
     });
 }
 

@@ -49,7 +49,7 @@ void complete_outputs(const row_region& region, compile_request& request) {
     graph::complete_output(dst, shape, {});
     if (elements_overlap(graph::to_desc(dst))) // oneDNN would divide by a stride of 0
         throw argument_error("dst with strides " + to_string(dst.strides_elems) +
-                             " has elements that overlap");
+                             " may have elements that overlap");
 }
 
 // The record with the shapes at compile. A SoftMax's statistics (the second output) keep the
