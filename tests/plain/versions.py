@@ -68,7 +68,9 @@ def make(folder: Path, cuda_13: bool, wheels: Path) -> Path:
     python = folder / "bin/python"
     if cuda_13:
         (packages,) = folder.glob("lib/python3*/site-packages")
-        (packages / "torch.pth").write_text(f"{DEPS / 'torch' / packages.relative_to(folder)}\n")
+        shared = DEPS / "torch" / packages.relative_to(folder)
+        (packages / "torch.pth").write_text(f"{shared}\n")
+        (packages / "nvidia").symlink_to(shared / "nvidia")  # on torch's RPATH
     else:
         pip(python, ["--requirement", str(Path(__file__).with_name("torch-2.10.txt"))])
     pip(python, ["--no-index", "--find-links", str(wheels), "maskwise"])
