@@ -40,7 +40,7 @@ if(MASKWISE_SANITIZE)
     # an int that is never used.
     target_compile_options(maskwise_compiler INTERFACE
         $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function,float-cast-overflow>)
-    # Tests omit the checks for undefined behaviour: these checks double a test's compile time.
+    # Tests omit the checks for undefined behaviour, which double a test's compile time.
     set(is_test "$<PATH:IS_PREFIX,${PROJECT_SOURCE_DIR}/tests,$<TARGET_PROPERTY:SOURCE_DIR>>")
     target_compile_options(maskwise_compiler INTERFACE $<${is_test}:-fno-sanitize=undefined>)
     target_link_options(maskwise_compiler INTERFACE -fsanitize=${MASKWISE_SANITIZE})

@@ -27,9 +27,8 @@
 #
 # maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
 #                          [TIMEOUT seconds] [REPORTS_CASES])
-#   adds the ctest test <name>. Also adds a test "<name>/<suffix>" with the label isa-<suffix> for
-#   each line of MASKWISE_ISA_RUNS whose pattern matches <name>. maskwise_add_lane_test calls
-#   maskwise_add_test_by_isa.
+#   adds the ctest test <name> and, for each line of MASKWISE_ISA_RUNS whose pattern matches <name>,
+#   a test "<name>/<suffix>" with the label isa-<suffix>. maskwise_add_lane_test calls this function.
 #
 # In Debian's lanes, the lane's loader starts programs, so /proc/self/exe is the loader. Death tests
 # must use googletest's "fast" style, and no program may start itself again by /proc/self/exe.

@@ -9,9 +9,9 @@ set(MASKWISE_TEST_FOLDERS support unit kernel contract benchdnn guard package sc
 set(MASKWISE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 # Compiling the kernels takes a third of the build time.
 set(MASKWISE_KERNEL_FLAGS "" CACHE STRING "More compiler flags for the kernels alone, such as -O1")
-# One "<name>=<prefix>" per lane, which is an installed oneDNN that clients are compiled against.
+# One "<name>=<prefix>" per lane: an installed oneDNN that clients are compiled against.
 # "auto" takes the lanes that scripts/setup installed.
 set(MASKWISE_LANES "auto" CACHE STRING "oneDNN installations that tests and harness are built for")
-# The folder of OpenVINO (for example of its wheel) that integrations/openvino is built against.
+# OpenVINO's folder, for example in its wheel. integrations/openvino is built against it.
 # "auto" takes the OpenVINO that scripts/setup --python installed. OFF builds without OpenVINO.
 set(MASKWISE_OPENVINO "auto" CACHE STRING "OpenVINO to build libmaskwise_openvino.so against")

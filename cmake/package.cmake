@@ -1,4 +1,4 @@
-# The files of `cmake --install`, and the CMake package by which a project finds them.
+# The files of `cmake --install`, and the CMake package that finds them.
 # find_package(maskwise) defines maskwise::maskwise (the C++ API) and maskwise::onednn (the plugin;
 # link it before oneDNN). If find_package(OpenVINO) came first, find_package(maskwise) also defines
 # maskwise::openvino (link it after openvino::runtime). pkg-config knows the C++ API only.
@@ -49,8 +49,7 @@ function(maskwise_install_rest runtime dev extra)
 endfunction()
 
 # OpenVINO's exported targets have a separate file, because they need the target openvino::runtime.
-# Debian's packages do not contain these targets, because the packages cannot depend on OpenVINO's
-# wheel.
+# Debian's packages omit these targets, because they cannot depend on OpenVINO's wheel.
 function(maskwise_install_openvino)
     set_target_properties(maskwise_openvino PROPERTIES EXPORT_NAME openvino)
     install(TARGETS maskwise_openvino EXPORT maskwise_openvino_targets

@@ -1,8 +1,8 @@
-# Test programs write the result of each test case to this folder, for the summary of scripts/test.
-# ctest knows only whole programs.
+# Test programs write the result of each test case to this folder, for the summary of scripts/test,
+# because ctest knows only whole programs.
 set(MASKWISE_TEST_REPORTS "${PROJECT_BINARY_DIR}/test_reports")
 
-# Calls gtest_discover_tests. Each test also writes a report.
+# As gtest_discover_tests, but each test also writes a report.
 function(maskwise_discover_tests program)
     gtest_discover_tests(${program} DISCOVERY_TIMEOUT 300 XML_OUTPUT_DIR "${MASKWISE_TEST_REPORTS}" ${ARGN})
 endfunction()

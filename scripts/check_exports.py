@@ -8,11 +8,10 @@ Each library exports exactly these symbols:
 - libmaskwise.so: the symbols that its headers mark MASKWISE_API
 - the extension of OpenVINO: `create_extensions` and `accelerate`
 
-Every library may depend on these libraries: glibc's libraries except libm, libstdc++, libgcc_s and
-the library of the kernels. libmaskwise.so and the extension may also depend on libtbb. The only
-search path is the library's own folder. Every undefined symbol is in a dependency; the extension
-may also use symbols of OpenVINO. No library needs a version of a glibc or libstdc++ symbol that is
-newer than NEWEST.
+Every library may depend on glibc (except libm), libstdc++, libgcc_s and libmaskwise_kernels.
+libmaskwise.so and the extension may also depend on libtbb. The only search path is the library's
+own folder. Every undefined symbol is in a dependency; the extension may also use OpenVINO's
+symbols. No library needs a glibc or libstdc++ symbol version newer than NEWEST.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Not libm, because oneDNN 3.2 depends on libm's position among the libraries of a program.
+# Not libm, because oneDNN 3.2 depends on libm's position among a program's libraries.
 NEEDED = re.compile(
     r"^(libmaskwise_kernels|libc|libdl|libpthread|libstdc\+\+|libgcc_s|ld-linux-\S+)\.so[.\d]*$"
 )
@@ -83,8 +82,7 @@ def dynamic_faults(library: Path, *also_needed: str) -> list[str]:
 
 
 def version_faults(library: Path) -> list[str]:
-    """Checks versions of glibc's and libstdc++'s symbols, because of
-    docs/decisions/0022-one-wheel-for-many-systems.md."""
+    """Checks symbol versions (docs/decisions/0022-one-wheel-for-many-systems.md)."""
     wanted = set(re.findall(r"\((\w+)_([\d.]+)\)", tool("objdump", "-T", str(library))))
     return [
         f"wants {name}_{version}"

@@ -74,7 +74,7 @@ def check_file(root: Path, path: Path, folder: str, table: Table, src: set[str])
 
 
 def include_cycles(src: Path) -> list[str]:
-    """A line if units include each other in a cycle. A unit is a header with its source."""
+    """Returns a message if units (a header with its source) include each other in a cycle."""
     units: dict[str, set[str]] = {}
     for path in sources(src):
         unit = str(path.relative_to(src).with_suffix(""))

@@ -23,7 +23,7 @@ def defined_tests(folder: Path) -> set[str]:
 
 
 def check(page: Path, tests: Path) -> list[str]:
-    """A line for each row without a test, and for each test that does not exist."""
+    """Returns a message for each row without a test, and for each test that does not exist."""
     known, faults, rows = defined_tests(tests), [], 0
     for number, line in enumerate(page.read_text().splitlines(), start=1):
         cells = line.strip().strip("|").split("|")

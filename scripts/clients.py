@@ -27,7 +27,7 @@ PROGRAMS = deps.ROOT / "tests/clients"
 TIME_LIMIT_S = 900
 # Without the second setting, Intel's extension of TensorFlow passes only int8 to oneDNN Graph.
 TENSORFLOW = {"ITEX_ONEDNN_GRAPH": "1", "_ITEX_ONEDNN_GRAPH_ALL_TYPE": "1"}
-# By client: its file of pins, its program in tests/clients, and its environment variables.
+# Per client: file of pins, program in tests/clients, and environment variables.
 CLIENTS: dict[str, tuple[str, str, dict[str, str]]] = {
     "torch": ("torch", "use_torch.py", {}),
     "torch-unstable": ("torch-unstable", "use_torch.py", {}),
@@ -51,7 +51,7 @@ class Run:
         return sorted(re.findall(pattern, self.text, re.MULTILINE))
 
     def results(self) -> tuple[list[str], list[str]]:
-        """The hashes of the outputs, and the kind and operators of each executed partition."""
+        """Returns the outputs' hashes, and the kind and operators of each executed partition."""
         return self.lines(r"^outputs (\w+)$"), self.lines(r",graph,exec,cpu,\d+,([^,]*,[^,]*),")
 
     def onednn(self) -> str:
@@ -117,8 +117,8 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
         faults += [f"results {alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
-    # Ignores calls by oneDNN, and files that never call the plugin: the loader reports a dlsym as a
-    # call by the file in which the search starts.
+    # Ignores calls by oneDNN, and files that never call the plugin: for a dlsym, the loader
+    # names the file in which the search starts as the caller.
     calls = preloaded.bindings
     onednn = {answers for _, answers in calls} - {str(plugin)}
     clients = {file for file, answers in calls if answers == str(plugin)} - {str(plugin)} - onednn

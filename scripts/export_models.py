@@ -3,10 +3,10 @@
 
 usage: .deps/exporters/bin/python scripts/export_models.py [--full] [--folder FOLDER] [MODEL...]
 
-Nothing is downloaded: the models are built from configurations, with weights from fixed seeds.
-Without --full, the models have 2 narrow layers and are written to python/tests/models, for the
-tests. With --full, they have their published sizes and are written to build/models, for
-`scripts/bench onnxruntime --models` and `scripts/bench openvino --models`.
+Nothing is downloaded: models are built from configurations, with weights from fixed seeds.
+Without --full, writes models with 2 narrow layers to python/tests/models, for the tests. With
+--full, writes models of the published sizes to build/models, for `scripts/bench onnxruntime
+--models` and `scripts/bench openvino --models`.
 """
 
 import argparse
@@ -63,7 +63,7 @@ DEBERTA = {
 class Model:
     kind: str  # a class of transformers
     configuration: str
-    settings: ByName  # of the published size
+    settings: ByName  # for the published size
     small: ByName  # changes for the tests
     is_decoder: bool = False  # whether the model also reads an encoder's output
 
@@ -91,7 +91,7 @@ def build(model: Model, exporter: str, is_full: bool) -> torch.nn.Module:
 
 
 def example(model: Model, width: int) -> tuple[ByName, ByName, list[str]]:
-    """The arguments for the export, their dynamic extents, and the inputs' names."""
+    """Returns the export's arguments, their dynamic extents, and the inputs' names."""
     ids = torch.arange(24).reshape(2, 12)
     row = {0: "batch", 1: "sequence"}
     mask = torch.ones(2, 12, dtype=torch.int64)
@@ -110,9 +110,9 @@ def example(model: Model, width: int) -> tuple[ByName, ByName, list[str]]:
 
 
 class Positional(torch.nn.Module):  # type: ignore[misc]  # PyTorch's types are not installed here
-    """Calls the model with only the inputs in `names`, passed by position, and returns the
-    model's first output. Without this class, the TorchScript exporter would add an input for each
-    argument of the model that is a number by default, such as logits_to_keep."""
+    """Calls the model with only the inputs in `names`, by position. Returns the first output.
+    Without this class, the TorchScript exporter adds an input for each numeric default argument,
+    such as logits_to_keep."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Installs the pinned Python tools, the oneDNN lanes and, on request, other packages below .deps/.
 
-Each environment is assembled in a temporary folder, which is renamed when the environment is
-complete. The environment's stamp contains the hash of its pins. So an interrupted run leaves no
-incomplete environment, and a repeated run does nothing.
+Each environment is assembled in a temporary folder, which is renamed when complete. The
+environment's stamp contains the hash of its pins. So an interrupted run leaves no incomplete
+environment, and a repeated run does nothing.
 """
 
 import argparse
@@ -308,7 +308,7 @@ def say_newer_release(name: str, pins: Pins) -> None:
 
 
 def install_for_python() -> None:
-    """Installs the packages that build and test the Python package, the oldest supported ONNX
+    """Installs the packages to build and test the Python package, the oldest supported ONNX
     Runtime, and ONNX Runtime's headers."""
     pins = Pins(ROOT / "scripts/python.txt")
     if not is_current(DEPS / "python", pins):  # a repeated run needs no network
@@ -361,9 +361,9 @@ def main() -> int:
         "--torch", action="store_true", help="also PyTorch, with which scripts/bench compares"
     )
     parser.add_argument("--servers", action="store_true", help="also vLLM and zentorch")
-    parser.add_argument("--exporters", action="store_true", help="also packages that export models")
+    parser.add_argument("--exporters", action="store_true", help="also packages to export models")
     parser.add_argument(
-        "--python", action="store_true", help="also packages that build and test the Python package"
+        "--python", action="store_true", help="also packages to build and test the Python package"
     )
     parser.add_argument("--wheels", action="store_true", help="also the tools of scripts/wheels")
     parser.add_argument("--aarch64", action="store_true", help="also libraries for the cross build")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """usage: scripts/mutate [--seconds N] [--count N] [--only TEXT]
 
-Plants small faults in the sources of the engine, the plugin, the integrations and the Python
-package, and counts how many the tests notice. Examples are reversed comparisons, loops with one
-step too many, swapped sources and missing bounds. Each processor tests one fault at a time in a
-copy of the tree. For each fault, the tests of the changed folder are built and run, fastest first,
-until one fails. The script fails if the tests notice fewer than 90 % of the faults.
+Plants small faults (reversed comparisons, loops with one step too many, swapped sources, missing
+bounds) in the sources of the engine, the plugin, the integrations and the Python package, and
+counts how many the tests notice. Each processor tests one fault at a time in its own copy of the
+tree: it builds and runs the tests of the changed folder, fastest first, until one fails. The script
+fails if the tests notice fewer than 90 % of the faults.
 
 These faults do not count:
 - a fault that does not compile, or that produces identical objects
@@ -15,8 +15,8 @@ These faults do not count:
   streaming stores) or `// speed` (a choice between two ways to the same result), because no test
   can notice it
 
-The order of faults depends only on the faults' text. build/mutate/verdicts.json stores the verdicts
-for one state of the sources. Another run on the same state tests further faults and adds verdicts.
+The order of faults depends only on their text. build/mutate/verdicts.json stores the verdicts until
+the sources change. Until then, each run tests further faults and adds verdicts.
 """
 
 import argparse
@@ -50,7 +50,7 @@ SOURCES = (
     "python/maskwise/*.py",
 )
 NOT_BUILT = ("src/exec/parallel_std.cpp",)  # replaces parallel_tbb.cpp under ThreadSanitizer
-# The files that determine the verdicts.
+# The verdicts depend on these files.
 STATE = ("include", "src", "integrations", "python", "tests", "scripts/mutate.py")
 
 # ctest tests, with the targets to build for each.
@@ -92,7 +92,7 @@ def files_of(host: str) -> str:
     return " ".join(name.removeprefix("test_") for name in names if not name.endswith("_models"))
 
 
-# For each folder: its tests, and further tests that run if the earlier tests notice nothing.
+# For each folder: its tests, and tests that run if the earlier tests notice nothing.
 ASKED = {
     "src/schema": (ENGINE, PLUGIN),
     "src/plan": (f"{ENGINE}", f"test_huge_sizes fuzz/select {PLUGIN}"),
@@ -132,8 +132,7 @@ ASKED = {
 PLANS = "guard/plans"
 CONTRACTS[PLANS] = "plan_lines"
 
-# Patterns and their replacements. Comparison operators have spaces around them, as clang-format
-# writes them, so that template brackets do not match.
+# Patterns and their replacements. The spaces around comparisons exclude template brackets.
 Faults = tuple[tuple[str, str], ...]
 LESS_ONE = r" - 1\b"
 FAULTS: Faults = (
@@ -149,12 +148,12 @@ FAULTS: Faults = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
-# A loop gets one step too many or too few. Outside loops, the comparison is reversed: there, both
-# branches often give the same result at the bound itself.
+# A loop gets one step too many or too few. Other comparisons are reversed, because both branches
+# often give the same result at the bound itself.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
-# Matches a quotient that rounds up. The fault makes the quotient round down. If only the `- 1` were
-# removed, the quotient would sometimes be larger by 1, which is harmless in sizes of buffers.
+# A quotient that rounds up; the fault rounds it down. Removing only the `- 1` would sometimes add 1
+# to the quotient, which is harmless in buffer sizes.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
 UNSEEN = re.compile(r"// (ahead|fence|speed)$")
 # A loop in steps of several elements gets no fault, because the next loop handles the remainder.
@@ -255,7 +254,7 @@ def limit_memory() -> None:
 
 
 class Tree:
-    """A copy of the sources with a build. A tree has at most one fault at a time."""
+    """A copy of the sources with a build, with at most one fault at a time."""
 
     def __init__(self, number: int) -> None:
         self.folder = WORK / f"tree{number}"
@@ -320,7 +319,7 @@ class Tree:
         return run.returncode == 0
 
     def is_as_before(self, test: str, since: float) -> bool:
-        """Whether the fault did not change the program `test`."""
+        """Whether the fault left the program `test` unchanged."""
         program = self.build / "bin" / test
         return test.startswith("test_") and program.stat().st_mtime < since
 
@@ -348,7 +347,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """Measures each test without a fault. A test that fails is not used for verdicts."""
+        """Measures each test without a fault. Failing tests are not used for verdicts."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):
@@ -430,7 +429,7 @@ def report(verdicts: dict[str, str]) -> int:
 
 
 def use_ccache() -> None:
-    """Requires ccache, so that objects are not compiled again after a fault is removed."""
+    """Requires ccache, so that removing a fault recompiles nothing."""
     if shutil.which("ccache") is None:
         sys.exit("scripts/mutate: no ccache: run scripts/setup --check")
     os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")

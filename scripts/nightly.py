@@ -3,12 +3,11 @@
 
 Runs the tests that take too long for every change, one after the other: mutation, coverage,
 fuzzing, soak, sanitizers, memcheck, AArch64, plain environments, versions of torch, model types and
-real clients.
-A stage that exceeds its MINUTES (--list prints the defaults) is stopped and has failed. If a stage
+real clients. Prints the result of each stage; build/nightly has the logs.
+
+A stage that exceeds its MINUTES (--list prints the defaults) is stopped and fails. If a stage
 fails, the other stages still run, and the exit status is 1. `mutate` adds to the verdicts of its
 earlier runs on the same sources.
-
-Prints the result of each stage; build/nightly has the logs.
 """
 
 import argparse
@@ -29,7 +28,7 @@ SHARE = 0.75  # {seconds} is this share of a stage's minutes; the rest is for bu
 
 @dataclass(frozen=True)
 class Stage:
-    """{seconds} in `command` is replaced by the seconds for each part of the command."""
+    """{seconds} in `command` stands for the seconds of each part of the command."""
 
     name: str
     command: str
@@ -43,8 +42,8 @@ class Stage:
 
 
 LANE_COUNTS = r"^ *((?:\S+|no lane): \d+ (?:of \d+ )?passed.*)"
-# Sanitizers run with the newest and the oldest oneDNN (lane), for which the plugin's checks of
-# oneDNN's version have different results.
+# Sanitizers run with the newest and the oldest oneDNN, for which the plugin's version checks take
+# different branches.
 STAGES = (
     Stage("mutate", "scripts/mutate --seconds {seconds}", 20, r"^scripts/mutate: (.*)"),
     Stage("coverage", "scripts/coverage --build", 40, r"^scripts/coverage: (.*)"),
@@ -122,7 +121,7 @@ def run_stages(stages: list[Stage]) -> int:
 
 
 def chosen_stages(arguments: list[str]) -> list[Stage]:
-    """Parses names of stages, with or without minutes. Without names, returns all stages."""
+    """Parses STAGE[=MINUTES] arguments. Without arguments, returns all stages."""
     known = [stage for stage in STAGES if (ROOT / stage.words()[0]).exists()]
     chosen = [] if arguments else known
     for argument in arguments:

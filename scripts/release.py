@@ -1,5 +1,5 @@
-"""Writes SHA256SUMS and maskwise-VERSION.spdx.json for the files of a release. Fails if the first
-heading of CHANGELOG.md is not the version.
+"""Writes SHA256SUMS and maskwise-VERSION.spdx.json for a release. Fails if the first heading of
+CHANGELOG.md is not the version.
 
 usage: release.py FOLDER
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHANGES = ROOT / "CHANGELOG.md"
-# Other projects that are compiled in or copied: name, licence (SPDX), files that contain them.
+# Projects that are compiled in or copied: name, licence (SPDX), files that contain them.
 INSIDE = [
     ("highway", "Apache-2.0 OR BSD-3-Clause", "every library with kernels"),
     ("nanobind", "BSD-3-Clause", "maskwise._core of the wheels"),

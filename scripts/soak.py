@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """usage: scripts/soak SECONDS [--lane LANE] [--client FILE --plugin FILE]
 
-Runs the smoke batches of maskwise-bench with the plugin for SECONDS, repeatedly in one process. A
-second process keeps a processor busy. Samples the memory, threads and file handles of the client.
-Fails if one of these values grows after the warm-up, or if a case fails. With --client and
---plugin, builds nothing.
+Runs the smoke batches of maskwise-bench with the plugin for SECONDS, repeatedly in one process,
+while a second process keeps a processor busy. Fails if a case fails, or if the client's memory,
+threads or file handles grow after the warm-up. With --client and --plugin, builds nothing.
 """
 
 import argparse
@@ -30,7 +29,7 @@ ENDLESS = 1_000_000_000  # rounds; SECONDS ends the run earlier
 BATCHES = ("select_smoke", "mha_smoke")
 WARM_UP_SECONDS = 60.0  # longest warm-up; in runs of less than 180 s, a third of the run
 LEAST_SAMPLES = 20  # required samples after the warm-up
-MOST_POINTS = 120  # points of the trend, which are medians of neighbouring samples
+MOST_POINTS = 120  # points of the trend: medians of neighbouring samples
 DEVIATIONS = 3.29  # half width of a 99.9 % confidence interval, in standard deviations
 # Allowed growth from the warm-up to the end, by the lower end of the trend's confidence interval.
 ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
@@ -64,7 +63,7 @@ def children(process: int) -> list[int]:
 
 
 def sample(process: int, seconds: float, cases: int) -> Sample:
-    """Adds up the values of the client and of its worker process, which runs the cases."""
+    """Adds up the values of the client and its worker process, which runs the cases."""
     parts = [sample_one(each) for each in (process, *children(process))]
     sums = {name: sum(getattr(part, name) for part in parts) for name in ALLOWED}
     return Sample(seconds, cases, **sums)
@@ -81,9 +80,8 @@ def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
 
 
 def trend(samples: list[Sample], name: str) -> tuple[float, float]:
-    """Returns the growth per second by Theil and Sen, which is the median slope of all pairs of
-    points. Also returns the lower end of the growth's confidence interval, by Kendall's rank
-    correlation."""
+    """Returns the growth per second (the Theil-Sen estimator: the median slope of all pairs of
+    points), and the lower end of its confidence interval by Kendall's rank correlation."""
     known = list(points(samples, name))
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])
@@ -104,7 +102,7 @@ def warmed_up(samples: list[Sample]) -> list[Sample]:
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """A line for each value that grows after the warm-up, or a line if there are too few
+    """Returns a line per value that grows after the warm-up, or one line if there are too few
     samples."""
     warm = warmed_up(samples)
     if len(warm) < LEAST_SAMPLES:

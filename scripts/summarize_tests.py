@@ -2,10 +2,9 @@
 """Prints the results of the test cases of each lane (an installed oneDNN). Fails if a case failed.
 Without --partial, also fails if no case of a lane passed.
 
-ctest counts programs. The cases of a program are in reports in the folder that
-cmake/test_reports.cmake sets: JUnit files of googletest, pytest and
-tests/support/unittest_report.py, and maskwise-bench's reports of batches. A program without a
-report counts as one case.
+ctest counts programs. Their cases are in reports, in the folder that cmake/test_reports.cmake sets:
+JUnit files of googletest, pytest and tests/support/unittest_report.py, and maskwise-bench's reports
+of batches. A program without a report counts as one case.
 """
 
 import argparse
@@ -97,7 +96,7 @@ def read_program(test: dict[str, Any]) -> Program:
 
 
 def read_programs(listing: Path) -> dict[str, Program]:
-    """Programs by name, from the output of `ctest --show-only=json-v1`."""
+    """Reads programs by name from the output of `ctest --show-only=json-v1`."""
     return {test["name"]: read_program(test) for test in json.loads(listing.read_text())["tests"]}
 
 
@@ -121,8 +120,8 @@ def junit_cases(path: Path) -> Iterator[Case]:
 
 
 def batch_cases(path: Path) -> Iterator[Case]:
-    """Cases of a report of maskwise-bench. The cases cannot fail, because the test that started the
-    batch judges the results."""
+    """Cases of maskwise-bench's report. They cannot fail, because the test that started the batch
+    judges the results."""
     for case in json.loads(path.read_text())["tests"]:
         state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
         if state not in ("passed", "skipped"):
@@ -149,8 +148,8 @@ def verdict_of(test: ElementTree.Element) -> Case:
 
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
-    """The cases of the program's report. Without a report, the program is the only case. A failed
-    program without a failed case gets one more failed case. A report without cases is a failure."""
+    """Returns the report's cases; without a report, the program is the only case. A failed program
+    without a failed case gets one. A report without cases is a failure."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]

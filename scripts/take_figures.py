@@ -43,7 +43,7 @@ WORDS = {"aborts": "ends the process", "-": "`invalid_shape`"}
 
 
 def ms_text(cell: str) -> str:
-    """Converts a cell of scripts/run's table, which is a number of milliseconds or a word."""
+    """Converts a cell of scripts/run's table: milliseconds or a word."""
     return time_text(float(cell) / 1e3) if re.fullmatch(r"[\d.]+", cell) else WORDS.get(cell, cell)
 
 
@@ -121,7 +121,7 @@ def take(name: str, bench: Path, root: Path) -> Path:
 
 
 def unpacked(field: Path) -> Path:
-    """A folder with the results in a field kit's JSON file."""
+    """Returns a folder with the results of a field kit's JSON file."""
     folder = Path(tempfile.mkdtemp(prefix="maskwise-field-"))
     for name, table in json.loads(field.read_text())["tables"].items():
         (folder / Path(name).name).write_text(json.dumps(table))

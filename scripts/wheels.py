@@ -88,8 +88,8 @@ def cached(machine: Machine, name: str) -> str:
 
 
 def openvino_headers() -> Path:
-    """The headers of the oldest supported release. A library that is compiled with these headers
-    also works with newer releases."""
+    """Returns the headers of the oldest supported release. A library compiled with them also works
+    with newer releases."""
     pins = (ROOT / "scripts/openvino.txt").read_text()
     (version,) = re.findall(r"^openvino==(\S+)$", pins, re.MULTILINE)
     (wheel,) = (DEPS / "openvino").glob(f"openvino-{version}-*.whl")
@@ -138,8 +138,8 @@ def describe(staged: Path, machine: Machine, abi: Abi) -> None:
 
 
 def with_pages(readme: str, pages: str) -> str:
-    """Puts the URL `pages` before relative links and pictures, because a package index shows README
-    without the repository."""
+    """Puts the URL `pages` before relative links and pictures, because a package index shows only
+    README."""
     if not pages:
         return readme
     relative = r"(?![a-z]+:|#)"
@@ -148,8 +148,8 @@ def with_pages(readme: str, pages: str) -> str:
 
 
 def add_licences(staged: Path) -> None:
-    """Adds the licences of nanobind, robin-map and Highway, which are compiled in, and of libtbb,
-    if the wheel contains it."""
+    """Adds the licences of nanobind, robin-map and Highway (compiled in), and of a libtbb in the
+    wheel."""
     (place,) = staged.glob("*.dist-info/licenses")
     (packages,) = (DEPS / "python/lib").glob("python3*/site-packages")
     (nanobind,) = packages.glob("nanobind-*.dist-info/licenses/LICENSE")

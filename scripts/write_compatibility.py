@@ -46,7 +46,7 @@ def read_functions(text: str) -> list[Function]:
 
 
 def function_table(functions: list[Function]) -> str:
-    """The functions that depend on oneDNN's version. Functions with the same text share a row."""
+    """Lists functions that depend on oneDNN's version. Functions with one text share a row."""
     rows: dict[tuple[int, str], list[str]] = {}
     for function in functions:
         if function.since > SINCE_EVER or "before" in function.does:

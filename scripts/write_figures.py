@@ -10,9 +10,8 @@ A document may show only some rows and columns (PARTS). Its caption then links t
 
 --check writes nothing. It fails if a table or picture differs from its results, has no results, or
 is outside of markers. In a full clone, it also fails if a result's commit is not in the history, or
-if more than 30 commits changed the code of a result's sources since this commit. For old results of
-other CPU classes, it only prints notes, because only a machine of the class can repeat the
-measurement.
+if more than 30 commits since then changed the code of the result's sources. For old results of
+other CPU classes, it only prints notes, because only such a machine can measure again.
 """
 
 import argparse
@@ -131,7 +130,7 @@ PARTS = {
             "local 128 (ModernBERT) | 1x12x4096x64 | bfloat16",
         )
     ),
-    f"{TORCH} gradients": Part(("training step, ModernBERT-base, 6 layers | 1 x 4096 words",)),
+    f"{TORCH} gradients": Part(("training step, ModernBERT-base, 6 layers | 1 x 4096 tokens",)),
     "transformers": Part(
         (
             "ModernBERT-base, 6 layers | 1 x 4096 | float32",
@@ -174,7 +173,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """The results of a table in one CPU class. Cells are texts."""
+    """A table's results in one CPU class. Cells are texts."""
 
     command: str
     commit: str
@@ -200,7 +199,6 @@ def read_result(path: Path) -> Result:
 
 
 def results_of(table: Table, root: Path) -> dict[str, Result]:
-    """The results of a table, by CPU class."""
     paths = sorted((root / "docs/figures").glob(f"*/{table.name}.json"))
     results = {path.parent.name: read_result(path) for path in paths}
     if not results:
@@ -247,9 +245,9 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """The table of every CPU class. README shows only the newest results, except for attention,
-    whose kernels differ by CPU. PyTorch's page shows only the newest gradients, because the page of
-    attention shows all."""
+    """The table of every CPU class. README shows only the newest results, except for masks, because
+    attention's kernels differ by CPU. PyTorch's page shows only the newest gradients, because the
+    page of attention shows all."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
     shows_newest = table.name == "gradients" if document == TORCH else document == README
@@ -300,7 +298,7 @@ def picture_faults(root: Path) -> list[str]:
 
 
 def outside_markers(document: str, text: str) -> list[str]:
-    """A line for each row with a figure that is outside of markers."""
+    """Returns one fault per table row with a figure outside of markers."""
     inside, faults = False, []
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<!-- begin ", "<!-- end ")):
@@ -318,8 +316,8 @@ def git(root: Path, *arguments: str) -> str | None:
 
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """The number of commits since `commit` that changed the code of the sources; None if `commit`
-    is not in the history. Lines with a comment only are not code."""
+    """Counts the commits since `commit` that changed the code of the sources. Comment lines are not
+    code. None if `commit` is not in the history."""
     options = ("--format=tformat:commit", "--patch", f"--ignore-matching-lines={COMMENT}")
     log = git(root, "log", *options, f"{commit}..HEAD", "--", *sources)
     return None if log is None else sum("\n@@ " in part for part in COMMIT.split(log))
@@ -329,7 +327,7 @@ def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | N
 class Measured:
     where: str  # file of the figures
     commit: str
-    sources: tuple[str, ...]  # the measured sources
+    sources: tuple[str, ...]
     cpu_class: str
 
 

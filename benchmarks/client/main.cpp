@@ -1,6 +1,5 @@
 // bench_client: runs Select through oneDNN Graph, as an application does, and answers requests
-// (common/serve.hpp). bench_client is not linked with Maskwise. It runs with or without the plugin
-// preloaded.
+// (common/serve.hpp). It is not linked with Maskwise; the plugin may be preloaded.
 //   {"do": "hello"}                       version, threads, whether the plugin is loaded
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}   seconds per call
@@ -52,8 +51,8 @@ dnnl_graph_logical_tensor_t describe(std::size_t id, logical_tensor::data_type t
 // Compiles and executes with oneDNN's C functions, because its C++ classes allocate in every call.
 class select_call : public timed_call {
 public:
-    // Builds the graph. Throws dnnl::error if oneDNN refuses the graph or does not return exactly
-    // one supported partition, and std::invalid_argument if oneDNN Graph's Select lacks the type.
+    // Throws dnnl::error unless oneDNN returns exactly one supported partition, and
+    // std::invalid_argument if oneDNN Graph's Select lacks the type.
     select_call(const dnnl::engine& engine, const dnnl::stream& stream, const bench_case& c)
         : engine_(engine), stream_(stream) {
         const auto type = type_of(c.dtype);
@@ -91,7 +90,7 @@ public:
         return owns() && owns()(compiled_.get()) == 1;
     }
 
-    // The mean seconds of `count` compiles with the same tensors.
+    // Returns the mean seconds of `count` compiles with the same tensors.
     double time_compile(int count) const {
         std::chrono::duration<double> spent{};
         for (int i = 0; i < count; ++i) {
@@ -160,9 +159,9 @@ private:
         }
     }
 
-    // The graphs of a request have different shapes, so the first compile of each graph is not
-    // cached. All graphs are built before the first timed compile. Else the timed compiles would
-    // also merge the small free blocks that building a graph leaves on the heap.
+    // The graphs have different shapes, so the first compile of each graph is not cached. All
+    // graphs are built before the first timed compile. Else timed compiles would also merge the
+    // small free blocks that building a graph leaves on the heap.
     json compile(bench_case c, int count) {
         std::vector<std::unique_ptr<select_call>> calls;
         for (int i = 0; i < count; ++i) {

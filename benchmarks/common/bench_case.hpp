@@ -1,7 +1,6 @@
 #pragma once
 
-// A case that scripts/bench sends to the measured processes: a Select, and the folder with the
-// Select's data.
+// A case that scripts/bench sends to the measured processes: a Select and the folder of its data.
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 """Measures attention with the masks of scripts/bench masks. Maskwise, PyTorch's SDPA and
 FlexAttention take turns in one process, on torch tensors and torch's threads.
 
-A run on all threads writes build/bench/masks.json, like scripts/bench masks. A run on N threads
-writes build/bench/masks_N.json.
+With all threads, writes build/bench/masks.json, like scripts/bench masks. With N threads, writes
+build/bench/masks_N.json.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Peer(mask_torch.Peer):
 
 
 def measure(peer: Peer) -> dict[str, float]:
-    """For each form: milliseconds per call, the median over the turns."""
+    """Returns each form's milliseconds per call, the median over the turns."""
     taken: dict[str, list[float]] = {form: [] for form in peer.forms}
     for turn in range(TURNS):
         for form in [*taken][:: 1 if turn % 2 == 0 else -1]:

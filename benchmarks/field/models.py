@@ -11,8 +11,8 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"no model was measured: {missing}")
 import transformers
-from models_of_words import MODELS, make
 from table import save_table, shown
+from token_models import MODELS, make
 from worker import ROOT
 
 

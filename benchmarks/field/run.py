@@ -120,7 +120,7 @@ def run_stage(stage: Stage, seconds: float, env: dict[str, str], log: Path) -> d
 
 
 def tables(root: Path) -> dict[str, Any]:
-    """All tables. Skips a table that is incomplete because its stage was stopped."""
+    """Returns all tables, except tables that are incomplete because their stage was stopped."""
     tables_read = {}
     for path in sorted((root / "build/bench").glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):

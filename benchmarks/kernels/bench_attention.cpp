@@ -1,8 +1,8 @@
-// Measures attention without a mask, by shape and type, as a share of the machine's limit.
+// Measures unmasked attention, by shape and type, as a share of the machine's limit.
 // Example: bench_attention --benchmark_filter='kept/.*'
-// `flops` counts two operations per multiply-add. `share` is `flops` divided by the peak rate that
-// as many threads reach without memory accesses. In cases `thin`, `share` is the rate of reading
-// keys and values divided by memory bandwidth.
+// `flops` counts two operations per multiply-add. `share` is `flops` divided by the peak rate of as
+// many threads without memory accesses. In cases `thin`, `share` is the rate of reading keys and
+// values divided by memory bandwidth.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
 // small/<type>/<shape>/<threads>: as many queries as keys, 1 x heads x queries x depth.
@@ -54,8 +54,8 @@ std::vector<float> numbers(std::int64_t count, data_type type) {
 }
 
 struct problem {
-    // Uses `keys` as the values, too. `keys` is empty if the caller passes keys and values of its
-    // own to run_attention.
+    // Uses `keys` as the values, too. `keys` is empty if the caller passes its own keys and values
+    // to run_attention.
     problem(const shape& sizes, std::vector<float> keys)
         : query(numbers(sizes.heads * sizes.queries * sizes.depth, sizes.type)),
           key(std::move(keys)), value(key), dst(query.size()) {

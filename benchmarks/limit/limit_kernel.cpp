@@ -17,9 +17,9 @@ namespace maskwise::bench {
 
 constexpr std::int64_t line_bytes = 64;
 
-// The cache lines that one call of move() reads and writes. The call reads `read` lines at each of
-// `places` places, which are `place_bytes` apart. It writes `written` lines, in pieces of `piece`
-// lines. The reads are distributed evenly over the pieces.
+// The cache lines of one call of move(). Reads `read` lines of each of `places` slices, which are
+// `place_bytes` apart. Writes `written` lines, in pieces of `piece` lines. The reads are
+// distributed evenly over the pieces.
 struct share {
     const std::byte* from;
     std::byte* to;
@@ -30,8 +30,8 @@ struct share {
     std::int64_t ahead_bytes;
     int places;
 
-    // Lines read before the piece that begins at the written `line`. Multiplies and shifts, because
-    // a division would take longer than moving a short piece.
+    // Lines read of each slice before the piece that begins at written line `line`. Multiplies and
+    // shifts, because a division would take longer than moving a short piece.
     std::int64_t read_before(std::int64_t line) const {
         return line >= written ? read : (line * per_line) >> fraction_bits;
     }
@@ -83,8 +83,8 @@ HWY_INLINE void write_lines(std::byte* to, std::int64_t lines, vector value) {
         Stream ? hn::Stream(value, tag(), words) : hn::Store(value, tag(), words);
 }
 
-// `sum` does not begin with zero. If nothing is read, every written line is `sum`, and some
-// machines write zeros faster (limit_pass).
+// `sum` does not begin with zero: if nothing is read, every written line is `sum`, and some CPUs
+// write zeros faster.
 template <bool Stream, bool Ahead>
 HWY_INLINE void move_pieces(const share& s) {
     vector sum = hn::Set(tag(), 0x3f8000013f800001);
@@ -127,7 +127,7 @@ constexpr std::int64_t block_bytes = 64 << 10;
 
 void run_part(const limit_pass& pass, const limit_variant& variant, std::int64_t part,
               std::int64_t parts) {
-    const std::int64_t read = pass.read_bytes / line_bytes / variant.places; // at each place
+    const std::int64_t read = pass.read_bytes / line_bytes / variant.places; // of each slice
     const std::int64_t written = pass.written_bytes / line_bytes;
     const std::int64_t read_begin = read * part / parts, read_end = read * (part + 1) / parts;
     const std::int64_t begin = written * part / parts, end = written * (part + 1) / parts;

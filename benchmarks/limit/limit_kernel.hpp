@@ -8,9 +8,9 @@
 namespace maskwise::bench {
 
 // The bytes that a case must move: one contiguous buffer to read and one to write. Both buffers are
-// aligned to 64 bytes. Byte counts are multiples of 64 and may be 0. `from` must have at least
-// limit_slack_bytes after read_bytes. The bytes read must be random, because some machines write
-// lines of zeros faster.
+// aligned to 64 bytes. Byte counts are multiples of 64 and may be 0. limit_slack_bytes past the end
+// of `from` must be readable. Fill `from` with random bytes: written lines depend on these bytes,
+// and some CPUs write cache lines of zeros faster.
 struct limit_pass {
     const std::byte* from;
     std::byte* to;
@@ -19,7 +19,7 @@ struct limit_pass {
 };
 inline constexpr std::int64_t limit_slack_bytes = 4096;
 
-// How threads share the lines.
+// How threads share the cache lines.
 enum class limit_sharing {
     one_thread,
     parts, // oneTBB distributes a few parts per thread
@@ -36,8 +36,8 @@ struct limit_variant {
     bool stream;              // streaming stores
     std::int64_t piece_bytes; // bytes written between two groups of reads
     std::int64_t ahead_bytes; // distance of software prefetches; 0: none
-    // Number of equal slices of `from`. Each group of reads takes some lines of every slice, as a
-    // case reads several operands.
+    // Number of equal slices of `from`. Each group of reads takes some lines of every slice, to
+    // imitate a case with several operands.
     int places;
 };
 
@@ -45,9 +45,9 @@ struct limit_variant {
 std::span<const limit_variant> limit_variants(int threads);
 std::string to_string(const limit_variant& variant);
 
-// Writes every line of `to` and reads the lines of `from`, evenly mixed, with the widest vectors of
-// this machine. If `places` does not divide the number of lines of `from`, the remaining lines are
-// not read. Every written line depends on the lines read. Reads nothing if `to` is empty.
+// Writes every line of `to` and interleaves reads of `from` evenly. Uses this machine's widest
+// vectors. If `places` does not divide the number of lines of `from`, the remaining lines are not
+// read. Reads nothing if `to` is empty.
 void run_limit(const limit_pass& pass, const limit_variant& variant, int threads);
 
 } // namespace maskwise::bench

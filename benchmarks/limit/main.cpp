@@ -52,8 +52,8 @@ private:
         return from;
     }
 
-    // A pass runs all requested ways, so that a slow phase of the memory affects all of these ways.
-    // Every second pass runs in reverse order.
+    // A pass runs all requested ways, so that a slow phase of the memory affects all. Every second
+    // pass runs in reverse order.
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());

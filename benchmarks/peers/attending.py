@@ -13,9 +13,9 @@ Form = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
 class Attending:
-    """`ways` maps the name of each form to a function that prepares the form's call. `load` runs
-    each form once and writes its answer into the case's folder. A form that raises is
-    reported as refused."""
+    """`ways` maps each form's name to a function that prepares the form's call. `load` runs each
+    form once and writes its answer into the case's folder. A form that raises is reported as
+    refused."""
 
     forms: dict[str, Callable[[], Any]] = {}  # noqa: RUF012  # each case replaces them
 

@@ -1,5 +1,5 @@
-"""Attention with typical masks of models. Each mask is available as Maskwise's rules, as an array,
-and as a function for FlexAttention."""
+"""Attention with typical masks of models, as Maskwise's rules, as arrays, and as functions for
+FlexAttention."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ Keeps = Callable[[Any, Any, Any], Any]  # takes sequence, row and key as NumPy o
 @dataclass
 class Problem:
     """`rules` maps names of maskwise.Mask's methods to arguments. `keeps` returns the mask as a
-    function. The argument of `keeps` converts a list of numbers to an array of the caller's
-    library."""
+    function. Its argument converts a list of numbers to an array of the caller's library."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
@@ -99,8 +98,7 @@ def causal(_: Any) -> Keeps:
 
 
 def tiles_of(percent: float) -> list[list[bool]]:
-    """Which 64 x 64 tiles of 2048 rows and keys are unmasked. Each row of tiles has the same number
-    of unmasked tiles."""
+    """Which 64 x 64 tiles of 2048 rows and keys are unmasked: equally many in each row of tiles."""
     count, random = 2048 // 64, np.random.default_rng(2048)
     kept = np.zeros((count, count), bool)
     for row in kept:

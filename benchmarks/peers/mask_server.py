@@ -1,5 +1,5 @@
 """Runs the attention operators of vLLM and of AMD's zentorch. vLLM's operator reads a KV cache that
-is filled before the timed call. Both libraries are loaded without importing their packages."""
+is filled before the timed call. The operators are loaded without importing the packages."""
 
 import sysconfig
 from collections.abc import Callable
@@ -39,8 +39,8 @@ class Peer(mask_problem.Peer):
 
 
 def zentorch(problem: Problem, operands: list[torch.Tensor]) -> Form:
-    """zentorch requires as many key heads as query heads, and takes only additive masks. A causal
-    mask is passed as the flag `is_causal`."""
+    """zentorch requires as many key heads as query heads, and takes only additive masks and the
+    flag `is_causal`."""
     query, *rest = operands
     key, value = (one.repeat_interleave(query.shape[1] // one.shape[1], dim=1) for one in rest)
     mask = tensor(problem.kept if problem.bias is None else problem.added, query.dtype)
@@ -60,8 +60,8 @@ class Sequences:
     keys: list[int]  # keys in the cache
     lengths: list[int]  # keys that the timed call reads; at most `keys`
     is_causal: bool = False
-    # A row sees `window` keys that end with the row's own key. If not causal, the row also sees the
-    # next `window - 1` keys. -1: no window.
+    # A row sees `window` keys up to its own key. If not causal, it also sees the next `window - 1`
+    # keys. -1: no window.
     window: int = -1
 
 

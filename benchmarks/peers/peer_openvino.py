@@ -21,7 +21,7 @@ CORE = ov.Core()
 def bound(
     operator: Callable[..., Any], inputs: list[Any], dst: Any, threads: int, **hints: Any
 ) -> Callable[[], object]:
-    """A call that runs one operator on `inputs`, which are pairs of array and type. dst has the
+    """Returns a call that runs one operator on `inputs`, pairs of array and type. dst has the
     second input's type."""
     parameters = [ops.parameter(array.shape, kind) for array, kind in inputs]
     settings = {

@@ -2,8 +2,7 @@
 
 A peer is a library to compare with. Its module is peer_<name>.py (Select) or mask_<name>.py
 (attention). The module's class Peer has `version`, `threads`, `load` and `forms`. `load` prepares a
-case and returns the answer to the request "load". `forms` then maps names to calls that run the
-case.
+case and returns the answer to "load". `forms` then maps names to calls that run the case.
 """
 
 import json

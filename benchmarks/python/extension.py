@@ -1,6 +1,6 @@
-"""Measures models in OpenVINO. Each model and its accelerated copy take turns in one process. The
-models are: Select alone, on large operands and on few elements; scale, mask and Softmax; attention
-with typical masks. Prints a line for each case and for each missed target.
+"""Measures models in OpenVINO with and without Maskwise, in turns in one process: Select on large
+operands and on few elements; scale, mask and Softmax; attention with typical masks. Prints a line
+per case and per missed target.
 
 Started by `scripts/bench openvino`, which builds the package. Writes build/bench/openvino.json.
 """
@@ -76,7 +76,7 @@ def mask_shape(mask: str, length: int) -> tuple[int, ...]:
 
 
 def bias_of(mask: str, length: int) -> Any:
-    """A bias of 0 for unmasked keys, -infinity for masked keys."""
+    """Returns 0 for unmasked keys, -infinity for masked keys."""
     rows, keys = np.arange(length)[:, None], np.arange(length)
     kept = {
         "a mask that keeps all": rows >= 0,
@@ -89,8 +89,8 @@ def bias_of(mask: str, length: int) -> Any:
 
 
 def attention_model(heads: int, length: int, depth: int, mask: str) -> ov.Model:
-    """ScaledDotProductAttention between the Transposes of a layer. The mask is passed as a bias, as
-    in exported models."""
+    """Returns ScaledDotProductAttention between a layer's Transposes. As in exported models, the
+    mask is a bias."""
     inputs = [ops.parameter([1, length, heads, depth], ov.Type.f32, name=name) for name in "qkv"]
     operands = [ops.transpose(one, [0, 2, 1, 3]) for one in inputs]
     if mask != "no mask":
@@ -134,7 +134,7 @@ def attentions() -> Iterator[Named]:
 
 
 def bound(model: ov.Model, inputs: Inputs, hint: str) -> tuple[Callable[[], object], Any]:
-    """A call that runs the model without allocating outputs, and the model's answer."""
+    """Returns a call that runs the model without allocating outputs, and the model's answer."""
     settings = {**SETTINGS, "INFERENCE_PRECISION_HINT": hint}
     compiled = ov.Core().compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()

@@ -1,5 +1,5 @@
-"""Measures published language models, exported by PyTorch, in OpenVINO. Runs with and without
-Maskwise take turns in one process. Prints a line for each model, batch and length.
+"""Measures published language models, exported by PyTorch, in OpenVINO with and without Maskwise,
+in turns in one process. Prints a line per model, batch and length.
 
 Started by `scripts/bench openvino --models`, which builds the package and exports the models.
 Writes build/bench/openvino_models.json.
@@ -24,26 +24,26 @@ WANTED = {("gpt2", 1, 512): 1.1, ("modernbert", 1, 1024): 1.3, ("modernbert", 1,
 LONGEST = {
     "distilbert": 512,
     "modernbert": 4096,
-}  # maximum words per sequence; 1024 for other models
+}  # maximum tokens per sequence; 1024 for other models
 SHAPES = ((1, 128), (1, 512), (1, 1024), (1, 4096), (8, 128), (8, 512))
 SECONDS = 6.0  # approximate time per case
-HEAD = ["model", "batch x words", "attentions", "", "with Maskwise", "times faster", "apart"]
+HEAD = ["model", "batch x tokens", "attentions", "", "with Maskwise", "times faster", "apart"]
 Inputs = dict[str, Any]
 
 
-def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
-    """Random inputs. A batch is padded on the right. The shortest sequence has half of the
-    words."""
+def made_up(model: ov.Model, batch: int, tokens: int) -> Inputs:
+    """Returns random inputs. A batch is padded on the right; its shortest sequence has half of the
+    tokens."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in model.inputs:
         shape = [
-            {0: batch, 1: words}.get(place, 0) if extent.is_dynamic else extent.get_length()
+            {0: batch, 1: tokens}.get(place, 0) if extent.is_dynamic else extent.get_length()
             for place, extent in enumerate(one.partial_shape)
         ]
         if "mask" in one.any_name:
-            lengths = words - words * np.arange(batch) // (2 * max(batch - 1, 1))
-            inputs[one.any_name] = (np.arange(words) < lengths[:, None]).astype(np.int64)
+            lengths = tokens - tokens * np.arange(batch) // (2 * max(batch - 1, 1))
+            inputs[one.any_name] = (np.arange(tokens) < lengths[:, None]).astype(np.int64)
         elif one.element_type == ov.Type.i64:
             inputs[one.any_name] = random.integers(0, 30_000, shape)
         else:
@@ -51,16 +51,16 @@ def made_up(model: ov.Model, batch: int, words: int) -> Inputs:
     return inputs
 
 
-def kept_words(inputs: Inputs, answer: Any) -> Any:
-    """The answers for unmasked words. All answers of T5's decoder count, because its attention_mask
-    masks the encoder's words."""
+def unmasked_tokens(inputs: Inputs, answer: Any) -> Any:
+    """Returns the answers for unmasked tokens. For T5's decoder, returns all answers, because its
+    attention_mask masks the encoder's tokens."""
     mask = inputs.get("attention_mask")
     is_of_answer = mask is not None and "decoder_input_ids" not in inputs
     return answer[mask.astype(bool)] if is_of_answer else answer
 
 
-def measure(compiled: Any, name: str, batch: int, words: int) -> Measured:
-    inputs = made_up(compiled[0], batch, words)
+def measure(compiled: Any, name: str, batch: int, tokens: int) -> Measured:
+    inputs = made_up(compiled[0], batch, tokens)
     requests = [one.create_infer_request() for one in compiled]
 
     def call(request: Any) -> Callable[[], object]:
@@ -69,17 +69,17 @@ def measure(compiled: Any, name: str, batch: int, words: int) -> Measured:
     calls = [call(request) for request in requests]
     for each in calls:
         each()
-    answers = [kept_words(inputs, np.array(one.get_output_tensor(0).data)) for one in requests]
+    answers = [unmasked_tokens(inputs, np.array(one.get_output_tensor(0).data)) for one in requests]
     apart = float(np.abs(answers[0] - answers[1]).max())
     if not apart < 2e-5:
-        raise SystemExit(f"{name} {batch} x {words}: the answers differ by {apart}")
+        raise SystemExit(f"{name} {batch} x {tokens}: the answers differ by {apart}")
     count = max(3, min(15, int(SECONDS / 2 / seconds_a_call(calls[0]))))
     turns = [list(map(seconds_a_call, calls)) for _ in range(count)]
     ratio = ratio_of(turns)
     nodes = compiled[1].get_runtime_model().get_ordered_ops()
     taken = sum(node.get_rt_info()["layerType"].astype(str) == "Reference" for node in nodes)
-    least = WANTED.get((name.split("-")[0], batch, words), LEAST)
-    row = [name, f"{batch} x {words}", str(taken), *map(time_text, medians(turns))]
+    least = WANTED.get((name.split("-")[0], batch, tokens), LEAST)
+    row = [name, f"{batch} x {tokens}", str(taken), *map(time_text, medians(turns))]
     missed = f"{ratio:.2f} times as fast, {least} wanted" if ratio < least else ""
     return [*row, f"{ratio:.2f}", f"{apart:.0e}"], missed
 
@@ -99,10 +99,10 @@ def cases(paths: list[Path]) -> Iterator[tuple[str, Callable[[], Measured]]]:
                 ]
             return compiled
 
-        for batch, words in SHAPES:
-            if words <= LONGEST.get(path.stem.split("-")[0], 1024):
-                run = lambda b=batch, w=words, n=path.stem, both=both: measure(both(), n, b, w)  # noqa: E731
-                yield f"{path.stem} {batch} x {words}", run
+        for batch, tokens in SHAPES:
+            if tokens <= LONGEST.get(path.stem.split("-")[0], 1024):
+                run = lambda b=batch, w=tokens, n=path.stem, both=both: measure(both(), n, b, w)  # noqa: E731
+                yield f"{path.stem} {batch} x {tokens}", run
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
-"""Measures attention forward and backward with masks of models, and training steps of
-ModernBERT-base with 6 layers. SDPA and Maskwise take turns in one process on torch's threads.
+"""Measures forward and backward attention with typical masks, and training steps of ModernBERT-base
+with 6 layers. SDPA and Maskwise take turns in one process on torch's threads.
 
 Started by scripts/bench gradients, which installs and builds everything.
 """
@@ -16,8 +16,8 @@ import maskwise
 import maskwise.transformers  # registers "maskwise"
 import torch
 import transformers
-from models_of_words import MODELS, make
 from table import begin_suite, save_table, shown
+from token_models import MODELS, make
 from torch.nn.functional import scaled_dot_product_attention
 from worker import ROOT
 
@@ -25,18 +25,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # after these seconds, only the first 3 turns still start
+TURNS, SECONDS = 7, 60.0  # after SECONDS, no turn starts, except the first 3
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
-WORDS = (1024, 4096)
-ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # largest allowed result of distance()
+TOKENS = (1024, 4096)
+ALLOWED = {"float32": 1e-4, "bfloat16": 3e-2}  # upper bounds on distance()
 HEAD = ["case", "shape", "type", "SDPA, ms", "Maskwise", "times as fast", "apart"]
 Step = Callable[[], list[torch.Tensor]]
 
 
 def steps_of(problem: Problem, kind: str) -> tuple[Step, Step]:
-    """Two steps that compute the gradients of query, key and value. The first runs SDPA in its
-    fastest form, the second runs Maskwise with rules."""
+    """Returns two steps that compute the gradients of query, key and value: with SDPA in its
+    fastest form, and with Maskwise's rules."""
     dtype = getattr(torch, kind)
     tensors = [torch.from_numpy(one).to(dtype).requires_grad_() for one in problem.operands()]
     seed = torch.from_numpy(problem.operands()[0]).to(dtype)
@@ -63,7 +63,7 @@ def training_steps(module: Any, inputs: dict[str, Any]) -> tuple[Step, Step]:
 
 
 def distance(steps: tuple[Step, Step]) -> float:
-    """The largest difference between the gradients, relative to the largest gradient."""
+    """Returns the largest difference between the gradients, relative to the largest gradient."""
     first, second = ([one.float().clone() for one in step()] for step in steps)
     most = max(one.abs().max().item() for one in first)
     apart = (one.sub(other).abs().max().item() for one, other in zip(first, second, strict=True))
@@ -102,9 +102,9 @@ def rows(only: str) -> Iterator[list[str]]:
     name = f"training step, {model.name}"
     for kind in KINDS if only in name else ():
         module = make(model, getattr(torch, kind)).train()
-        for words in WORDS:
-            inputs = model.inputs(words, getattr(torch, kind))
-            yield row_of(name, f"1 x {words} words", kind, training_steps(module, inputs))
+        for tokens in TOKENS:
+            inputs = model.inputs(tokens, getattr(torch, kind))
+            yield row_of(name, f"1 x {tokens} tokens", kind, training_steps(module, inputs))
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
-"""Measures whole models of transformers, with published widths and few layers. SDPA, eager
-attention and Maskwise take turns in one process on torch's threads.
+"""Measures transformers models with published widths and few layers. SDPA, eager attention and
+Maskwise take turns in one process on torch's threads.
 
 Started by scripts/bench transformers, which installs and builds everything.
 """
@@ -13,19 +13,19 @@ from typing import Any
 import maskwise.transformers  # noqa: F401  # registers "maskwise"
 import torch
 import transformers
-from models_of_words import MODELS, Model, make
 from table import begin_suite, save_table, shown
+from token_models import MODELS, Model, make
 from worker import ROOT
 
-TURNS, SECONDS = 5, 40.0  # after these seconds, no turn of a case starts
-LONGEST_EAGER = 2048  # most tokens of a batch, because eager attention stores all scores
-HEAD = ["model", "batch x words", "type", "SDPA, ms", "eager", "Maskwise"]
+TURNS, SECONDS = 5, 40.0  # after SECONDS, no turn of a case starts
+LONGEST_EAGER = 2048  # maximum tokens per batch, because eager attention stores all scores
+HEAD = ["model", "batch x tokens", "type", "SDPA, ms", "eager", "Maskwise"]
 HEAD += ["times as fast as SDPA", "as the fastest other", "apart"]
 Run = Callable[[], Any]
 
 
 def run_of(model: Model, module: Any, name: str, inputs: dict[str, Any]) -> Run:
-    """A forward pass with the attention `name`, in the model's form."""
+    """Returns a forward pass in the model's form, with the attention `name`."""
     module.set_attn_implementation(name)
     if model.form == "exported":
         program = torch.export.export(module, (), inputs, strict=False).module()
@@ -40,7 +40,7 @@ def run_of(model: Model, module: Any, name: str, inputs: dict[str, Any]) -> Run:
 
 
 def forms_of(model: Model, module: Any, length: int) -> dict[str, Run]:
-    """The forward passes by name. "sdpa" is the reference."""
+    """Returns forward passes by name. "sdpa" is the reference."""
     dtype = next(module.parameters()).dtype
     inputs = model.inputs(length, dtype)
     torch._dynamo.reset()
@@ -60,10 +60,10 @@ def timed(run: Run) -> tuple[float, Any]:
 
 
 def measure(model: Model, module: Any, length: int) -> tuple[dict[str, float], float]:
-    """Median milliseconds by form, and the largest difference between Maskwise's and SDPA's results
-    at unmasked tokens."""
+    """Returns median milliseconds by name, and the largest difference between Maskwise's and SDPA's
+    results for unmasked tokens."""
     forms = forms_of(model, module, length)
-    answers = {name: model.words(run(), length, name) for name, run in forms.items()}
+    answers = {name: model.tokens(run(), length, name) for name, run in forms.items()}
     apart = (answers["sdpa"] - answers["maskwise"]).abs().max().item()
     taken: dict[str, list[float]] = {name: [] for name in forms}
     begin, turn = time.monotonic(), 0

@@ -1,9 +1,9 @@
-"""Measures published language models, exported by both of PyTorch's exporters, in ONNX Runtime.
-Runs with and without Maskwise take turns in one process. Prints a line for each model.
+"""Measures published language models in ONNX Runtime with and without Maskwise, in turns in one
+process. Both of PyTorch's exporters export the models. Prints a line per model.
 
-ONNX Runtime's profiler measures the shares of time of Where and Softmax in a run without Maskwise.
-Started by `scripts/bench onnxruntime --models`, which builds the package and exports the models.
-Writes build/bench/onnxruntime_models.json.
+ONNX Runtime's profiler measures the time of Where and Softmax without Maskwise. Started by
+`scripts/bench onnxruntime --models`, which builds the package and exports the models. Writes
+build/bench/onnxruntime_models.json.
 """
 
 import json
@@ -27,11 +27,11 @@ LEAST = 0.98  # minimum speed relative to ONNX Runtime alone
 EXTENTS = {"batch": 1, "sequence": 512, "source": 512}
 SHARES = ("Where", "Softmax")
 HEAD = ["model, exporter", "nodes claimed", "", "with Maskwise", "times faster"]
-HEAD += [f"{kind}'s share without" for kind in SHARES]
+HEAD += [f"{kind}, % of ONNX Runtime's time" for kind in SHARES]
 
 
 def made_up(session: Any) -> Inputs:
-    """Draws random inputs. attention_mask masks the last tenth of each sequence."""
+    """Returns random inputs. attention_mask masks the last tenth of each sequence."""
     random = np.random.default_rng(0)
     inputs: Inputs = {}
     for one in session.get_inputs():
@@ -47,8 +47,8 @@ def made_up(session: Any) -> Inputs:
 
 
 def shares_of(content: bytes, inputs: Inputs) -> dict[str, float]:
-    """For each operator of SHARES, its share of the time of all nodes. The first run is left out,
-    because the run allocates memory."""
+    """Returns the share of total node time of each operator in SHARES. Skips the first run, which
+    allocates memory."""
     with tempfile.TemporaryDirectory() as folder:
         profiled = options()
         profiled.enable_profiling = True
@@ -97,7 +97,7 @@ def measure(path: Path) -> Measured:
 def main() -> int:
     paths = sorted((ROOT / "build/models").glob("*.json"))
     cases = ((path.stem, lambda path=path: measure(path)) for path in paths)
-    version = f"{ort.__version__}, {EXTENTS['sequence']} words"
+    version = f"{ort.__version__}, {EXTENTS['sequence']} tokens"
     return run_suite("onnxruntime_models", "ONNX Runtime", version, cases, HEAD)
 
 

@@ -1,10 +1,9 @@
-"""Measures models in ONNX Runtime. Runs with and without Maskwise's provider take turns in one
-process. Models:
-- a single Where of few elements, or of the large shapes of suite select,
+"""Measures models in ONNX Runtime with and without Maskwise, in turns in one process:
+- a single Where of few elements, or of suite select's large shapes,
 - scale, mask and Softmax,
 - attention as PyTorch's exporters write it,
 - a single attention operator.
-Prints a line for each case and for each missed target.
+Prints a line per case and per missed target.
 
 Started by `scripts/bench onnxruntime`, which builds the package. Writes
 build/bench/onnxruntime.json.
@@ -29,7 +28,7 @@ from turns import Measured, compare, run_suite
 
 F32, F16 = TensorProto.FLOAT, TensorProto.FLOAT16
 TYPES = {"f32": (F32, np.float32), "f16": (F16, np.float16)}
-MOST_SLOWER = 0.5e-6  # seconds that a call of a small model may take longer with Maskwise
+MOST_SLOWER = 0.5e-6  # maximum extra seconds per call of a small model with Maskwise
 Inputs = dict[str, Any]
 
 
@@ -40,7 +39,7 @@ class Model:
     nodes: list[Any]
     inputs: Inputs
     least: float = 0.0  # required speed relative to ONNX Runtime alone; 0: no target
-    most_slower: float = math.inf  # seconds that a call may take longer with Maskwise
+    most_slower: float = math.inf  # maximum extra seconds per call with Maskwise
     opset: int = 17
 
 
@@ -113,8 +112,8 @@ def attention_inputs(rows: int) -> Inputs:
 
 
 def sdpa_model(rows: int) -> Model:
-    """scaled_dot_product_attention with a boolean mask. The exporter converts the mask to a bias of
-    0 and -infinity."""
+    """Returns scaled_dot_product_attention with a boolean mask, which the exporter converts to a
+    bias of 0 and -infinity."""
     nodes = [
         constant("root", 64**-0.25),
         constant("none", 0.0),
@@ -165,8 +164,8 @@ def bytes_of(model: Model) -> bytes:
 
 
 def options() -> Any:
-    """One thread per processor. Threads do not spin, because the spinning threads of one session
-    would slow the other session."""
+    """One thread per processor. Threads do not spin, because spinning threads would slow the other
+    session."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -175,8 +174,8 @@ def options() -> Any:
 
 
 def bound(session: Any, inputs: Inputs) -> tuple[Callable[[], object], Any]:
-    """Returns two values. The first is a call that runs the session without allocating outputs. The
-    second is a tuple: the session's answer, then the objects that must outlive the call."""
+    """Returns a call that runs the session without allocating outputs, and a tuple of the session's
+    answer and the objects that must outlive the call."""
     (answer,) = session.run(None, inputs)
     binding = session.io_binding()
     for name, array in inputs.items():

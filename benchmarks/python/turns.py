@@ -1,5 +1,4 @@
-"""Measures calls in turns in one process, for suites that run a library with and without
-Maskwise."""
+"""Measures calls of a library with and without Maskwise, in turns in one process."""
 
 import argparse
 import math
@@ -16,7 +15,7 @@ FOLDER = ROOT / "build/bench"
 TURNS = 25
 SAMPLE_SECONDS = 300e-6
 Call = Callable[[], object]
-Measured = tuple[list[str], str]  # the table's row; why the target is missed, "" if it holds
+Measured = tuple[list[str], str]  # the table's row; why the target is missed, or ""
 HEAD = ["model", "type", "", "with Maskwise", "times faster"]
 
 
@@ -32,7 +31,7 @@ def calls_of_sample(call: Call) -> int:
 
 
 def in_turns(forms: Sequence[Call]) -> list[list[float]]:
-    """Seconds per call of each form (one way to compute a case), turn by turn."""
+    """Returns, per turn, the seconds per call of each form (one way to compute a case)."""
     for form in forms:  # warm-up, so that slow first calls do not affect `counts`
         seconds_a_call(form, calls_of_sample(form))
     counts = [calls_of_sample(form) for form in forms]
@@ -40,12 +39,12 @@ def in_turns(forms: Sequence[Call]) -> list[list[float]]:
 
 
 def medians(turns: list[list[float]]) -> list[float]:
-    """The median seconds of each form."""
+    """Returns the median seconds of each form."""
     return [statistics.median(taken) for taken in zip(*turns, strict=True)]
 
 
 def ratio_of(turns: list[list[float]]) -> float:
-    """The speed of the second form relative to the first: the median over the turns."""
+    """Returns the second form's speed relative to the first's: the median over the turns."""
     return statistics.median(first / second for first, second in turns)
 
 
@@ -56,8 +55,8 @@ def compare(
     least: float = 0.0,
     most_slower: float = math.inf,
 ) -> Measured:
-    """Compares two calls, without and with Maskwise. `least` is the required speed with Maskwise
-    relative to the speed without. `most_slower` is the allowed extra time in seconds.
+    """Compares two calls, without and with Maskwise. `least` is Maskwise's required relative speed.
+    `most_slower` is the allowed extra time in seconds.
     """
     turns = in_turns(calls)
     (without, with_it), ratio = medians(turns), ratio_of(turns)
@@ -76,8 +75,8 @@ def run_suite(
     cases: Iterable[tuple[str, Callable[[], Measured]]],
     head: list[str] = HEAD,
 ) -> int:
-    """Prints a row per case, and a line per missed target. Without --only, writes the rows to
-    build/bench/SUITE.json. Returns the program's exit status."""
+    """Prints a row per case and a line per missed target. Unless --only is set, writes the rows to
+    build/bench/SUITE.json. Returns the exit status."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}")
     add_only(parser, "cases")
     parser.add_argument(

@@ -1,6 +1,6 @@
-"""Measures maskwise.where and NumPy in turns in one process. Prints times of cases, rates by
-element width, and the time of the import. NumPy runs as numpy.where and as two calls of
-numpy.copyto, with NumPy's default setting for huge pages.
+"""Measures maskwise.where, numpy.where and two calls of numpy.copyto, in turns in one process.
+Prints times per case, rates by element width, and the import time. NumPy keeps its default setting
+for huge pages.
 
 Started by `scripts/bench python`, which builds the package. Writes the times of cases to
 build/bench/python.json.
@@ -58,7 +58,7 @@ def cases() -> Iterator[Case]:
 
 
 def two_copies(case: Case, out: Any) -> None:
-    """Computes the result of numpy.where into `out` by two calls of numpy.copyto."""
+    """Writes the result of numpy.where to `out` by two calls of numpy.copyto."""
     is_bool = case.condition.dtype == np.bool_  # copyto requires bool
     np.copyto(out, case.y)
     np.copyto(out, case.x, where=case.condition if is_bool else case.condition != 0)
@@ -82,7 +82,7 @@ def measure(case: Case) -> list[str]:
 
 
 class Room:
-    """Memory for page-aligned arrays. NumPy's allocator does not align arrays to pages."""
+    """Memory for page-aligned arrays, because NumPy does not align arrays to pages."""
 
     def __init__(self, count: int, array_bytes: int) -> None:
         self.step = -(-array_bytes // PAGE) * PAGE
@@ -97,8 +97,8 @@ class Room:
 
 
 def bytes_a_second(set_bytes: int) -> dict[str, float]:
-    """Bytes per second for each element width. Counts the bytes of the condition, x, y and out,
-    which have equal shapes."""
+    """Returns bytes per second by element width. Counts the bytes of condition, x, y and out, which
+    have equal shapes."""
     random = np.random.default_rng(2)
     forms, moved = [], []
     for dtype in map(np.dtype, WIDTHS):
@@ -113,7 +113,7 @@ def bytes_a_second(set_bytes: int) -> dict[str, float]:
 
 
 def import_seconds() -> float:
-    """The time that `import maskwise` adds to `import numpy`."""
+    """Returns the time that `import maskwise` adds to `import numpy`."""
     code = (
         "import time, numpy; begin = time.perf_counter(); import maskwise;"
         "print(time.perf_counter() - begin)"

@@ -1,8 +1,8 @@
-"""Measures oneDNN's cases of attention with and without Maskwise. In the newest oneDNN, also
-measures longer sequences, and scale, mask and SoftMax without MatMuls. If ../shared/onednn-cases is
-missing, measures the cases of benchdnn_inputs/mha, without longer sequences. Also measures the
-ceiling: the time of oneDNN's operators of a graph, plus the least time to move the inputs and
-outputs of Maskwise's operators.
+"""Measures oneDNN's attention cases with and without Maskwise. With the newest oneDNN, also
+measures longer sequences, and graphs of scale, mask and SoftMax only. If ../shared/onednn-cases is
+missing, measures the cases of benchdnn_inputs/mha, and no longer sequences. A case's ceiling is the
+time of the operators that oneDNN runs, plus the least time to move the inputs and outputs of
+Maskwise's operators.
 
 Started by scripts/bench attention, which installs and builds everything.
 """
@@ -27,8 +27,8 @@ from worker import ROOT, Died, limit
 
 RESULTS = ROOT / "build/bench"
 TURNS = 6
-# The maximum number of pairs of fresh processes. If both libraries are equally fast, the first run
-# and all 6 pairs find Maskwise slower in at most 1 of 128 cases.
+# Maximum number of pairs of new processes. If both libraries are equally fast, the first turns and
+# all 6 pairs find Maskwise slower in at most 1 of 128 cases.
 PAIRS = 6
 COPY_SECONDS = 0.02
 # A case with a larger tensor is not compared with the oracle, because this would take minutes.
@@ -45,8 +45,8 @@ class Suite:
         self.limit = Limit(limit(arguments.programs))
 
     def run(self, case: graphs.GraphCase) -> Measured:
-        """Measures the case. The result has a state instead of times if the case is too large, the
-        values are wrong, a client dies, or the library does not run the case."""
+        """Measures the case. The result has a state instead of times if the case is too large, a
+        value is wrong, a client dies, or the library does not run the case."""
         measured = Measured(case.name, self.lane)
         if case.needed_bytes > available_bytes():
             measured.state = f"skipped: needs {case.needed_bytes >> 20} MiB"
@@ -91,7 +91,7 @@ class Suite:
         return f"wrong: {result['reason']}" if result["state"] == "FAILED" else ""
 
     def load(self, name: str, case: graphs.GraphCase, measured: Measured) -> str:
-        """Loads the case. Returns the reason why the case cannot be timed, or ""."""
+        """Loads the case. Returns why the case cannot be timed, or ""."""
         result = self.clients[name].run(case.file, "P")
         measured.library = result["library"]
         if "perf" not in result:
@@ -138,13 +138,12 @@ class Suite:
         return {**ready, "rows at the limit": self.copy}
 
     def prepare_copy(self, moved: int) -> None:
-        """Prepares a copy of one half of the bytes to the other half, and ranks the ways to
-        copy."""
+        """Prepares a copy of `moved` bytes (half read, half written), and ranks ways to copy."""
         half = max(64, moved // 2 // 64 * 64)
         self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
-        """Milliseconds of the prepared copy, done in the fastest way."""
+        """Milliseconds of the prepared copy by the fastest way."""
         self.limit.time_kept(SAMPLES, COPY_SECONDS)
         return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 

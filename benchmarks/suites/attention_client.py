@@ -27,7 +27,7 @@ PACKAGE = ROOT / "build/release/python"  # the folder of package maskwise, for t
 
 
 class Client(Worker):
-    """The harness as a process. Checks a graph, or compiles the graph once and times its calls."""
+    """The harness as a process. Checks a graph, or compiles it once and times its calls."""
 
     def __init__(self, impl: str, build: Path, lane: str) -> None:
         is_newest = lane == NEWEST_LANE or lane.startswith("/")  # a user's oneDNN may be newer
@@ -67,8 +67,8 @@ class Client(Worker):
 
 
 def claim(lines: str) -> tuple[set[int], str]:
-    """Reads Maskwise's verbose lines. Returns the ids of the operators that Maskwise runs between
-    oneDNN's operators, and the claims. There are no ids if Maskwise runs the whole partition."""
+    """Reads Maskwise's verbose lines. Returns the ids of the operators that Maskwise runs, and the
+    claims. If Maskwise runs all operators of the partition, there are no ids."""
     claims = re.findall(r"maskwise,claim,\d+,(?:composite|attention),(.*)", lines)
     operators: set[int] = set()
     for text in claims:

@@ -19,7 +19,7 @@ SEQUENCES = {
     "causal": ("sdpa-plain-implicit-causal-mask-fp32-bs1", 384, 16),
     "padding": ("MHA-distill_bert-inf-fp32-bs1", 128, 12),
 }
-ALONE_COPIES = 6  # most matrices of scores that oneDNN alone stores at the same time
+ALONE_COPIES = 6  # upper bound on the score matrices that oneDNN alone stores at the same time
 
 Graph = dict[str, Any]
 
@@ -199,8 +199,8 @@ class Parts:
 
 
 def split(graph: Graph, own_ids: set[int]) -> Parts:
-    """Cuts out the operators `own_ids`. The operators that `own_ids` depend on are `before`, all
-    other operators are `after`."""
+    """Cuts out the operators `own_ids`. Operators that `own_ids` depend on go to `before`, all
+    others to `after`."""
     ops = graph["graph"]
     own_ops = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own_ops))

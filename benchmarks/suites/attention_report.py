@@ -15,7 +15,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8  # required value of the ceiling's time / Maskwise's time
-OF_LIMIT = 0.7  # the same for cases "middle", whose ceiling is only the copy
+OF_LIMIT = 0.7  # the same for cases `middle`, whose ceiling is only the copy
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "95 %", "target", "", "ceiling ms"]
 HEAD += ["share", "before", "after", "copy", "what Maskwise runs"]
 
@@ -53,8 +53,8 @@ def verdict(measured: Measured) -> str:
     if times is None:
         return "not measured"
     wanted = wanted_times(measured)
-    # A case without an entry in TIMES misses only if the upper end of the run's interval and the
-    # ratio of each pair of fresh processes are below 1.
+    # A case without an entry in TIMES misses only if the upper end of its interval and the ratio of
+    # each pair of new processes are below 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
 

@@ -50,8 +50,7 @@ def say(text: str) -> None:
 
 
 def run_cases(bench: Bench, cases: list[Case], effort: Effort) -> list[Row]:
-    """Measures all cases, and repeats the cases that seem faster than the limit. After an
-    interrupt, returns the results so far."""
+    """Measures all cases. After an interrupt, returns the results so far."""
     rows: list[Row] = []
     others = [worker.impl for worker in bench.peers]
     begin = time.monotonic()

@@ -71,8 +71,7 @@ class Case:
 
 
 def source_inputs() -> Path | None:
-    """The folder of oneDNN's case files, in a clone, or in the source of a build. None without
-    MASKWISE_ONEDNN_SOURCE."""
+    """Returns oneDNN's folder of case files. None if MASKWISE_ONEDNN_SOURCE is unset."""
     source = os.environ.get("MASKWISE_ONEDNN_SOURCE")
     if not source:
         return None
@@ -93,8 +92,8 @@ def holds_operators(file: Path) -> bool:
 
 
 def list_cases(build: Path, lane: str, batch: str, name: str) -> list[Case]:
-    """Each distinct case of a batch, with each combination of its options. Leaves out cases without
-    an operator of OPERATORS, and cases with --expect."""
+    """Returns each distinct case of a batch, with each combination of its options. Leaves out cases
+    with --expect, and cases that have no operator of OPERATORS."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.json"
         command = lane_command("onednn", build, lane, "maskwise-bench")
@@ -135,7 +134,7 @@ class Suite:
 
     def measure(self, case: Case) -> None:
         """Measures a pair of processes, and further pairs while the case is below LEAST. After
-        `most_seconds`, ends the processes. The case keeps its pairs so far."""
+        `most_seconds`, ends the processes and keeps the pairs measured so far."""
         self.is_ended = False
         watch = threading.Timer(self.most_seconds, self.kill)
         watch.start()

@@ -1,4 +1,4 @@
-"""Measures a small call in a oneDNN without SYCL, the time of compiles, peak memory, and copies."""
+"""Measures a small call in a oneDNN without SYCL, compile times, peak memory, and copy rates."""
 
 import statistics
 from collections.abc import Callable
@@ -36,7 +36,8 @@ def native_row(
 
 
 def measure_notes(build: Path, lane: str, native: str) -> dict[str, Any]:
-    """GB/s of copies, seconds of compiles with the two installations of oneDNN, bytes of memory."""
+    """Returns copy rates in GB/s, compile times in seconds for the oneDNN installations `lane` and
+    `native`, and peak memory in bytes."""
     notes: dict[str, Any] = {"copies": copies(build)}
     for name in dict.fromkeys((lane, native)):
         if (build / f"bin/bench_client-{name}").exists():
@@ -79,8 +80,8 @@ def memory(build: Path, lane: str) -> dict[str, int]:
 
 
 def copies(build: Path) -> dict[str, float]:
-    """GB/s of a copy by bench_limit and by NumPy, and the ratio of their times on one thread. A
-    ratio above 1 means that NumPy copies faster, so the limit is wrong."""
+    """Returns the copy rates of bench_limit and of NumPy in GB/s, and the ratio of their times on
+    one thread. Above 1, NumPy copies faster, so the limit is wrong."""
     data, numpy = Limit(limit(build)), peer("copy")
     try:
         numpy.ask(do="load", case={"bytes": COPY_BYTES})

@@ -47,8 +47,8 @@ def sets_here() -> list[str]:
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:
-    """The first way of each pair must not be slower than the second. The pairs are each set with
-    each narrower set, and this build with each other build."""
+    """Pairs each set with each narrower set, and this build with each other build. The first of a
+    pair must not be slower than the second."""
     lesser = [(name, other) for i, name in enumerate(names) for other in names[i + 1 :]]
     return [*lesser, *((names[0], other) for other in others)]
 

@@ -1,5 +1,5 @@
-"""Compares attention without a mask with the machine's peak. The peak is the rate of multiply-adds
-on registers. For few queries with many keys, the peak is the memory bandwidth.
+"""Compares unmasked attention with the machine's peak: the rate of multiply-adds on registers or,
+for few queries with many keys, the memory bandwidth.
 
 Started by scripts/bench limits, which builds everything.
 """
@@ -16,7 +16,7 @@ from table import markdown, medians, save_table
 from worker import ROOT
 
 RESULTS = ROOT / "build/bench"
-# Only shape 12x4096x64 of `thin` is measured with every number of queries.
+# Of the cases `thin`, only 12x4096x64 is measured with every number of queries.
 FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
 OPTIONS = {
     "repetitions": "5",
@@ -25,7 +25,7 @@ OPTIONS = {
     "report_aggregates_only": "true",
 }
 Column = tuple[str, str, float]  # name, counter and unit
-# Tables by the first part of a case's name. The next three parts are cells.
+# By the first part of a case's name. The next three parts are cells.
 TABLES: dict[str, tuple[list[str], list[Column]]] = {
     "kept": (
         ["type", "depth", "threads"],
@@ -78,7 +78,7 @@ def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     print("\n".join(f"{name}: {value}" for name, value in machine_facts().items()))
     rates = measure(arguments.build, arguments.filter)
-    versions = f"Maskwise {maskwise_version()}, without a host"
+    versions = f"Maskwise {maskwise_version()}, called from C++"
     for kind in TABLES:
         head, rows = table_of(kind, rates)
         print(markdown(head, rows))

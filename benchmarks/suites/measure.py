@@ -32,8 +32,7 @@ class Effort:
 
 @dataclass
 class Taken:
-    """The samples of one implementation, by form (a way to call the library), or the reason why
-    there are no samples."""
+    """One implementation's samples by form (a way to call the library), or why there are none."""
 
     forms: dict[str, list[float]]
     failure: str = ""
@@ -56,7 +55,7 @@ def data_folder() -> Iterator[str]:
 
 
 def make_data(case: Case, folder: str) -> tuple[int, int]:
-    """Calls select_data.make. The import is here, because not every caller's Python has NumPy."""
+    """Imports select_data here, because not every caller's Python has NumPy."""
     from select_data import make
 
     return make(case, folder)
@@ -163,8 +162,8 @@ class Bench:
         return samples
 
     def take_pair(self, subject: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
-        """A list with the limit's time divided by Maskwise's. Both times are measured right after
-        each other. The list is empty if Maskwise was not measured."""
+        """Returns [limit's time / Maskwise's time], measured right after each other. Returns [] if
+        Maskwise was not measured."""
         mine = self.take(self.subject, subject, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:

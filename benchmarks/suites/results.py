@@ -88,8 +88,8 @@ def four_digits(value: float) -> float:
 
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
     """Sets the bytes of the case and each row's share of the limit. Maskwise's share is the median
-    of `shares`. These are ratios of adjacent measurements, because memory may be twice as fast in
-    one second as in the next.
+    of `shares`: ratios of adjacent measurements, because memory may be twice as fast in one second
+    as in the next.
     """
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:

@@ -10,9 +10,9 @@ from cases import WIDTH, Case, Operand, expand
 
 LINE = 64
 UNTOUCHED = 0x5A  # fills the gaps between dst's elements, which no implementation may write
-# By type: the bits of an element that are random, and the bits that are always set. Floats have
-# random signs and mantissas, and magnitudes in [1, 2). So even selecting by products and sums can
-# be exact. i64 has values of 31 bits, because OpenVINO truncates longer values.
+# By type: an element's random bits, and the bits that are always set. Floats have random signs and
+# mantissas, and magnitudes in [1, 2), so that selecting by multiply and add is exact, too. i64 has
+# values of 31 bits, because OpenVINO truncates longer values.
 BITS = {
     "f32": (0x807FFFFF, 0x3F800000),
     "bf16": (0x807F, 0x3F80),
@@ -71,9 +71,9 @@ def line_bytes(operand: Operand, width: int, touched: Any) -> int:
 
 
 def make(case: Case, folder: str) -> tuple[int, int]:
-    """Writes cond, src_0, src_1 and the expected dst as files that have all bytes of the operands'
-    spans. Returns the least bytes to read and to write, in whole cache lines. Lines of a source
-    without a selected element do not count."""
+    """Writes cond, src_0, src_1 and the expected dst as files, gaps included. Returns the least
+    bytes to read and to write, in full cache lines. A source's line counts only if it holds a
+    selected element."""
     width, shape = WIDTH[case.dtype], case.dst.dims
     cond = np.zeros(case.cond.span(), bool)
     view(cond, case.cond)[...] = mask_of(case.mask, case.cond.dims, case.seed)

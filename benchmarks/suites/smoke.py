@@ -1,6 +1,5 @@
 """Runs two cases of suite select in Maskwise, in all other libraries and in bench_limit. Results
-must be correct and times must be positive numbers. Times may be long, because the machine may be
-busy.
+must be correct. Times must be positive, but may be long, because the machine may be busy.
 
 Started by scripts/bench smoke, which builds everything.
 """
@@ -22,8 +21,8 @@ def is_figure(value: float | None) -> bool:
 
 
 def faults_of(rows: list[Row], wanted: set[str]) -> list[str]:
-    """A line per fault. Each case must have a row of each implementation in `wanted`. No result may
-    be wrong. Maskwise, NumPy and the limit must have times."""
+    """Returns a line per fault. Each case must have a row of each implementation in `wanted`, and
+    no wrong result. Maskwise, NumPy and the limit must have times."""
     faults = [] if rows else ["no case was measured"]
     for of_case in by_case(rows):
         any_row = next(iter(of_case.values()))

@@ -39,8 +39,8 @@ def add_only(parser: argparse.ArgumentParser, things: str) -> None:
 
 
 def begin_suite(suite: str, description: str | None, things: str) -> str:
-    """Prints the machine's facts and returns the argument --only. If the argument is not empty, the
-    suite must not save its table."""
+    """Prints the machine's facts and returns --only. Unless this is empty, the suite must not save
+    its table."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
     add_only(parser, things)
     only: str = parser.parse_args().only

@@ -209,8 +209,8 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
 
 
 def is_above(row: Row) -> bool:
-    """Whether the share of the limit is above ABOVE, and the case exceeds L2. In smaller cases, the
-    overhead of a call matters."""
+    """Whether the share of the limit is above ABOVE, and the case exceeds L2. Smaller cases are
+    excluded because of the overhead of a call."""
     return row.bytes > core_cache_bytes() and (row.limit_fraction or 0.0) > ABOVE
 
 

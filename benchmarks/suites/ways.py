@@ -1,4 +1,4 @@
-"""The limit: the fastest of many ways to move as many bytes as a case reads and writes."""
+"""The limit: the fastest of many ways to move the bytes that a case reads and writes."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from worker import Worker
 WARM_SECONDS = 10e-3  # as in common/serve.hpp
 RANKING_PASSES = 6
 AS_MANY_AS_FIT = 1000
-KEPT = 6  # the number of ways that every turn measures again
+KEPT = 6  # ways that every turn measures again
 
 
 @dataclass
@@ -16,12 +16,12 @@ class Way:
     number: int
     name: str
     threads: int
-    passes: list[float] = field(default_factory=list)  # the median of each pass
+    passes: list[float] = field(default_factory=list)  # median seconds of each pass
 
 
 def ranked(ways: list[Way]) -> list[Way]:
-    """Sorts the ways, fastest first. A way's time in a pass is divided by the median time of the
-    pass, because slow memory slows all ways of a pass."""
+    """Returns the ways, fastest first. Divides each time by the pass's median, because slow memory
+    slows all ways of a pass."""
     columns = zip(*(way.passes for way in ways), strict=True)
     middles: list[float] = [statistics.median(seconds) for seconds in columns]
 
@@ -34,8 +34,8 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 class Limit:
     """Finds the fastest way. First, each way runs for 10 ms in total, in passes over all ways. Then
-    each turn of a case measures the best ways again and ranks them by all measurements. These ways
-    have the same warm-up as the implementations."""
+    each turn of a case measures the best ways again, with the same warm-up as the implementations,
+    and ranks these ways by all measurements."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -43,8 +43,8 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways to move these numbers of bytes. If `threads` is set, ranks only the ways
-        with this number of threads."""
+        """Ranks the ways to read and write these numbers of bytes, with any or the given number of
+        threads."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 
@@ -78,7 +78,7 @@ class Limit:
     def ask(
         self, ways: list[Way], samples: int, seconds: float, warm: float, passes: int
     ) -> list[list[list[float]]]:
-        """The samples of each way and pass."""
+        """Returns the samples of each way and pass, in seconds."""
         taken: list[list[list[float]]] = self.worker.ask(
             do="time",
             ways=[way.number for way in ways],

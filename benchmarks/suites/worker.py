@@ -1,4 +1,4 @@
-"""The measured processes, one per implementation. Requests and answers are lines."""
+"""The measured processes, one per implementation."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ PEERS = ("onnxruntime", "openvino", "numpy", "numexpr")
 
 
 class Died(Exception):
-    """Raised if the process ended before it answered."""
+    """The process ended before it answered."""
 
 
 class Worker:
-    """A process that answers requests with lines of JSON. The first request starts the process.
-    With `rests`, the process is stopped between requests, because its spinning threads would slow
-    other processes."""
+    """A process that answers each request with a line of JSON. The first request starts the
+    process. If `rests` is set, the process is stopped between requests, because its spinning
+    threads would slow other processes."""
 
     def __init__(
         self, impl: str, command: list[str], environment: dict[str, str], rests: bool = False
@@ -47,13 +47,13 @@ class Worker:
                 text=True,
                 bufsize=1,
                 env=self.environment,
-                start_new_session=True,  # an interrupt does not reach this process
+                start_new_session=True,  # Ctrl-C does not reach this process
             )
         return self.process
 
     def answer_of(self, request: str, begin: str = "") -> dict[str, Any]:
-        """Sends a request. Returns the JSON after the prefix `begin` of the next line that has this
-        prefix."""
+        """Sends a request. Returns the JSON after `begin` in the next line that starts with
+        `begin`."""
         process = self.process or self.start()
         assert process.stdin and process.stdout
         line = None
@@ -84,7 +84,7 @@ class Worker:
 
 
 def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
-    """The command that runs a program of the build in a lane (an installed oneDNN). `impl`
+    """Returns the command that runs a program of the build in a lane (an installed oneDNN). `impl`
     "maskwise" preloads the plugin."""
     command = [str(ROOT / "scripts/lane")]
     if impl == "maskwise":
@@ -93,7 +93,7 @@ def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
 
 
 def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
-    """The client of oneDNN Graph; `impl` "maskwise" preloads the plugin."""
+    """A client of oneDNN Graph; `impl` "maskwise" preloads the plugin."""
     command = lane_command(impl, build, lane, f"bench_client-{lane}")
     environment = {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"}
     if wait_policy:
@@ -102,7 +102,7 @@ def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
 
 
 def openmp_lanes(described: str) -> list[str]:
-    """The lanes with OpenMP in the output of scripts/lane --describe, newest last."""
+    """Returns lanes with OpenMP in the output of scripts/lane --describe, newest oneDNN last."""
     lines = [line for line in described.splitlines() if "OMP_WAIT_POLICY" in line]
     matches = [re.match(r"lane (\S+) +oneDNN ([\d.]+)", line) for line in lines]
     pairs = [(match[2].split("."), match[1]) for match in matches if match]
@@ -110,8 +110,8 @@ def openmp_lanes(described: str) -> list[str]:
 
 
 def onednn_alone(build: Path, lane: str) -> list[Worker]:
-    """The lane's oneDNN, and the newest oneDNN with OpenMP, which has no overhead of SYCL. Users
-    choose OpenMP's wait policy, so both policies are measured."""
+    """Returns the lane's oneDNN, and the newest oneDNN with OpenMP, which has no SYCL overhead.
+    Both wait policies of OpenMP are measured, because users choose the policy."""
     describe = [str(ROOT / "scripts/lane"), "--describe"]
     openmp = openmp_lanes(subprocess.check_output(describe, text=True))
     built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
@@ -126,7 +126,7 @@ def onednn_alone(build: Path, lane: str) -> list[Worker]:
 
 
 def engine(build: Path, impl: str = "maskwise", **environment: str) -> Worker:
-    """The client of Maskwise's engine, without oneDNN."""
+    """A client of Maskwise's engine, without oneDNN."""
     return Worker(impl, [str(build / "bin/bench_client-engine")], environment)
 
 

@@ -16,25 +16,24 @@ struct gradients_plan; // internal
 
 inline namespace v1 {
 
-// Computes the gradients of a loss with respect to attention's inputs, from the loss's gradient
-// with respect to dst. Scores are recomputed from query, key and the statistics, so memory is
-// linear in rows and keys.
+// Computes a loss's gradients with respect to attention's inputs, from its gradient with respect to
+// dst. Scores are recomputed, so memory is linear in rows and keys.
 //
 // No gradient passes through masked scores to query and key. Rows without keys have gradients of 0.
-// NaN and infinity in query, key, value and dst_gradient matter only at unmasked places; the limits
-// of attention_desc apply. Results do not depend on the number of threads. A row's f32 statistics
-// above 2^17 in magnitude, for example under a bias of -1e9 on every key, are too coarse to give
-// the row's weights. Maskwise then recomputes the row's maximum and sum.
+// NaN and infinity in query, key, value and dst_gradient matter only for unmasked scores; the
+// limits of attention_desc apply. Results do not depend on the number of threads. The weights of a
+// row are recomputed from its statistics. Above 2^17 in magnitude, for example under a bias of -1e9
+// on every key, f32 statistics are too coarse, so Maskwise recomputes the row's maximum and sum.
 struct attention_gradients_desc {
-    // The description that the attention is compiled with. Requires order `tiles`, and neither
-    // nan_as_zero nor a page_table. With grouped_queries, key and value must have the same number
-    // of heads. If the statistics are undef, the gradients read dense f32 statistics.
+    // The attention's description. Requires order `tiles`, and neither nan_as_zero nor a
+    // page_table. With grouped_queries, key and value must have the same number of heads. If the
+    // statistics are undef, the gradients read dense f32 statistics.
     attention_desc attention;
     tensor_desc dst_gradient = {}; // f32, bf16 or f16 of dst's shape. undef: dense, of dst's type
 
-    // f32, bf16 or f16. undef: the type of query. A gradient without extents is dense. The
-    // dimensions before the last two are broadcast as in dst: {batch..., heads, rows, depth},
-    // {batch..., key heads, keys, depth} and {batch..., key heads, keys, columns}.
+    // f32, bf16 or f16. undef: query's type. A gradient without extents is dense. The dimensions
+    // before the last two are broadcast as in dst: {batch..., heads, rows, depth}, {batch..., key
+    // heads, keys, depth} and {batch..., key heads, keys, columns}.
     tensor_desc query_gradient = {}, key_gradient = {}, value_gradient = {};
     // f32 of the operand's shape, summed over broadcast dimensions. undef: not computed.
     tensor_desc bias_gradient = {}, sinks_gradient = {};
@@ -43,9 +42,8 @@ struct attention_gradients_desc {
                            const attention_gradients_desc&) = default;
 };
 
-// Addresses as in attention_operands. `attention` holds the inputs, and dst and statistics as the
-// attention wrote them. Nothing in `attention` is written. Gradients must not overlap any other
-// operand.
+// Addresses as in attention_operands. `attention` holds the inputs, and the dst and statistics that
+// the attention wrote; all of these are only read. Gradients must not overlap any other operand.
 struct attention_gradients_operands {
     attention_operands attention;
     const void* dst_gradient = nullptr;
@@ -56,20 +54,20 @@ struct attention_gradients_operands {
     void* sinks_gradient = nullptr;
 };
 
-// Compiled gradients. Immutable. Copies are cheap, because they share data. Any number of threads
-// may execute one plan at once.
+// Compiled gradients. Immutable. Copies are cheap, because they share data. Threads may execute one
+// plan concurrently.
 class MASKWISE_API attention_gradients_plan {
 public:
-    // The description with all types, extents and strides. The reference is valid as long as the
-    // plan.
+    // The description with all types, extents and strides filled in. The reference is valid as long
+    // as the plan.
     const attention_gradients_desc& desc() const noexcept;
 
     // Writes the gradients. Uses threads and throws as attention_plan::execute does.
     void execute(const attention_gradients_operands& operands) const;
     void execute(const attention_gradients_operands& operands, const parallel_loop& loop) const;
 
-    // Bytes of scratch memory that an execution on this many threads uses. Later executions reuse
-    // the memory.
+    // Bytes of scratch memory of an execution on this many threads. Later executions reuse the
+    // memory.
     std::int64_t scratch_bytes(int threads) const;
 
     // Internal.
@@ -79,8 +77,7 @@ private:
     std::shared_ptr<const gradients_plan> data_;
 };
 
-// Throws as compile(attention_desc) does, for the descriptions of the attention and of the
-// gradients.
+// Throws as compile(attention_desc) does, also for the gradients' descriptions.
 MASKWISE_API attention_gradients_plan compile(const attention_gradients_desc& desc);
 
 } // namespace v1

@@ -7,12 +7,12 @@
 //   std::vector<float> dst(12);                        // select.dst() is f32 {3,4}, row-major
 //   select.execute({.cond = keep, .src_0 = scores, .src_1 = &masked}, dst.data());
 //
-// C++20. Elements are moved bit-exactly, including NaN payloads and -0.0. Any cond byte but 0 is
-// true. All functions are thread-safe. Arguments that Maskwise does not support throw one of the
-// errors below; std::bad_alloc may be thrown, too.
+// C++20. Elements are moved bit-exactly, including NaN payloads and -0.0. Any nonzero cond byte is
+// true. All functions are thread-safe. Unsupported arguments throw one of the errors below.
+// std::bad_alloc may also be thrown.
 //
-// All names are in the inline namespace v1, so maskwise::plan is maskwise::v1::plan. The name v1
-// changes with the ABI, so a program does not link with an incompatible library.
+// The name of the inline namespace v1 changes with the ABI, so a program does not link with an
+// incompatible library.
 #pragma once
 
 #include "maskwise/version.h"
@@ -38,7 +38,7 @@ class select_plan; // internal
 
 inline namespace v1 {
 
-// Base of all errors. The text holds the offending values.
+// Base of all errors. The text has the offending values.
 class MASKWISE_API error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -53,7 +53,7 @@ class MASKWISE_API shape_error : public error {
     using error::error;
 };
 
-// The type of an element. boolean is one byte. string is a std::string object.
+// Element type. boolean is one byte. string is a std::string object.
 enum class data_type : std::uint8_t {
     undef,
     boolean,
@@ -74,9 +74,9 @@ enum class data_type : std::uint8_t {
     string,
 };
 
-// Bytes from one element to the next in a dense tensor; 0 for undef.
+// Bytes per element; 0 for undef.
 MASKWISE_API std::size_t width_bytes(data_type type);
-// "f32", "boolean", ...; "undef" for anything else.
+// "f32", "boolean", ...; "undef" for other values.
 MASKWISE_API std::string_view to_string(data_type type);
 
 inline constexpr int max_rank = 64;
@@ -164,7 +164,7 @@ private:
         else
             copy(other.inside_.data());
     }
-    // A loop is faster than a call of memmove for a few numbers.
+    // For a few numbers, a loop is faster than memmove.
     void copy(const std::int64_t* src) noexcept {
         std::int64_t* const dst = begin();
         for (int i = 0; i < rank_; ++i) dst[i] = src[i];
@@ -178,10 +178,10 @@ private:
 // "{2,3,4}", "{}" for a scalar.
 MASKWISE_API std::string to_string(const dims& values);
 
-// The layout of an operand in memory; owns no data. Strides are in bytes, one per extent; empty
-// means row-major without gaps. Inputs may have any strides: 0 repeats an element, and a negative
-// stride walks backwards. execute takes the address of element {0,...,0}. Only strings need
-// alignment. Elements of dst must not overlap.
+// An operand's layout in memory; owns no data. Strides are in bytes, one per extent; empty means
+// dense row-major. Inputs may have any strides: 0 repeats an element, and a negative stride walks
+// backwards. execute takes the address of element {0,...,0}. Only strings need alignment. dst's
+// elements must not overlap.
 struct tensor_desc {
     data_type type = data_type::undef;
     dims extents;
@@ -190,10 +190,9 @@ struct tensor_desc {
     friend bool operator==(const tensor_desc&, const tensor_desc&) = default;
 };
 
-// Definitions of the operator. The dialects differ in types, in the names of inputs (used in error
-// texts only) and in the broadcast rule. In onnx_*, all three inputs broadcast to each other. In
-// the other dialects, src_0 and src_1 broadcast to each other, and then cond broadcasts to their
-// shape.
+// Definitions of the operator. Dialects differ in types, in input names (only in error texts) and
+// in the broadcast rule. In onnx_*, all three inputs broadcast to each other. In the other
+// dialects, src_0 and src_1 broadcast to each other, then cond broadcasts to the result.
 enum class dialect : std::uint8_t {
     onednn_select,     // f32, bf16, f16
     openvino_select_1, // all but complex64, complex128, string
@@ -204,11 +203,11 @@ enum class dialect : std::uint8_t {
 // "onednn::Select", "openvino::Select-1", "onnx::Where-9", "onnx::Where-16".
 MASKWISE_API std::string_view to_string(dialect form);
 
-// Whether inputs of different shapes broadcast. With `none`, all three shapes must be equal. ONNX
-// always broadcasts, so its dialects refuse `none`.
+// Whether inputs of different shapes broadcast. `none` requires three equal shapes; ONNX's dialects
+// refuse `none`.
 enum class auto_broadcast : std::uint8_t { numpy, none };
 
-// The operands of a Select. If dst is undef, it is dense and has the type of src_0.
+// The operands of a Select. An undef dst becomes dense, of src_0's type.
 struct select_desc {
     tensor_desc cond, src_0, src_1;
     tensor_desc dst = {};
@@ -216,38 +215,38 @@ struct select_desc {
     friend bool operator==(const select_desc&, const select_desc&) = default;
 };
 
-// The address of each operand's element {0,...,0}. The caller owns the memory.
+// Addresses of the inputs' elements {0,...,0}. The caller owns the memory.
 struct select_inputs {
     const void* cond = nullptr;
     const void* src_0 = nullptr;
     const void* src_1 = nullptr;
 };
 
-// Threads of the caller, used instead of oneTBB's threads. run(count, body) must call body(i) once
-// for each i in [0, count), in any order and on up to `threads` threads. run must not return before
-// all calls have returned.
+// Replaces oneTBB's threads by the caller's. run(count, body) must call body(i) once for each i in
+// [0, count), in any order and on up to `threads` threads, and return after all calls have
+// returned.
 struct parallel_loop {
     int threads = 1;
     std::function<void(std::int64_t count, const std::function<void(std::int64_t)>& body)> run;
 };
 
-// A compiled Select. Immutable. Copies are cheap, because they share data. Any number of threads
-// may execute one plan at once.
+// A compiled Select. Immutable. Copies are cheap, because they share data. Threads may execute one
+// plan concurrently.
 class MASKWISE_API plan {
 public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
     // Writes dst = cond ? src_0 : src_1, and returns when dst is written. `dst` is the address of
-    // its element {0,...,0}. Large Selects run in the caller's oneTBB task arena, or in the loop.
-    // Overlap: dst may be exactly src_0 or src_1 if their descriptions are equal. Any other overlap
-    // with an input is undefined.
+    // element {0,...,0}. Large Selects run in the caller's oneTBB task arena, or in the loop.
+    // Overlap: dst may be src_0 or src_1 if their descriptions are equal. Any other overlap with an
+    // input is undefined.
     // Errors: throws argument_error for a null address of an operand (unless dst is empty) and for
-    // a loop without threads or function. Nothing is written then. Exceptions of copying a
-    // std::string and of the loop pass through. Each element of dst then holds its old or its new
+    // a loop without threads or function; nothing is written then. Exceptions of copying a
+    // std::string and of the loop pass through; each element of dst then has its old or its new
     // value.
-    // Resources: takes no lock, and allocates only to copy strings. Packed operands use up to 160
-    // KiB of the thread's stack.
+    // Resources: takes no lock and allocates only to copy strings. Packed operands use up to 160
+    // KiB of stack per thread.
     void execute(const select_inputs& inputs, void* dst) const;
     void execute(const select_inputs& inputs, void* dst, const parallel_loop& loop) const;
 
@@ -265,32 +264,32 @@ private:
     std::shared_ptr<const select_plan> data_;
 };
 
-// The dst() of compile(form, desc, broadcast), without making a plan. Throws as compile does for
+// Returns compile(form, desc, broadcast).dst() without making a plan. Throws as compile does for
 // types, attributes and shapes.
 MASKWISE_API tensor_desc infer_dst(dialect form, select_desc desc,
                                    auto_broadcast broadcast = auto_broadcast::numpy);
 
-// The plan for operands of these layouts. Up to 1024 plans are cached, and compiling one of these
-// again is a look-up. Throws argument_error for types that the dialect lacks, for
-// auto_broadcast::none if the dialect lacks that attribute, for unsupported layouts, and if
-// MASKWISE_MAX_ISA is not an instruction set of this machine. Throws shape_error for negative
-// extents, shapes that do not broadcast, a dst of another shape, and sizes beyond 64 bits.
+// Returns the plan for operands of these layouts. Up to 1024 plans are cached; compiling a cached
+// plan is a lookup. Throws argument_error for types and an auto_broadcast that the dialect lacks,
+// for unsupported layouts, and if MASKWISE_MAX_ISA is not an instruction set of this machine.
+// Throws shape_error for negative extents, shapes that do not broadcast, a dst of another shape,
+// and sizes beyond 64 bits.
 MASKWISE_API plan compile(dialect form, select_desc desc,
                           auto_broadcast broadcast = auto_broadcast::numpy);
 
-// The plan in one line: loops, tile, access of each operand, kernel, stores, instruction set. For
-// people and logs: the text may change with any version.
+// Describes the plan in one line: loops, tile, access of each operand, kernel, stores, instruction
+// set. For people and logs: the text may change with any version.
 MASKWISE_API std::string to_string(const plan& plan);
-// The plan in words: one line for the access of each operand, one for the kernel, and one for the
-// threads that an execution would use now.
+// Describes the plan in sentences: a line per operand for its access, one for the kernel, and one
+// for the threads that an execution would use now.
 MASKWISE_API std::string explain(const plan& plan);
 
 // The version of the loaded library: "1.2.3".
 MASKWISE_API std::string_view version() noexcept;
 // The instruction set of all plans, chosen once per process: "scalar", "sse4", "avx2", "avx512",
-// "amx", "neon" or "neon_bf16". The environment variables MASKWISE_MAX_ISA and, on x86,
-// ONEDNN_MAX_CPU_ISA limit the instruction set. Only MASKWISE_MAX_ISA selects "neon_bf16". Throws
-// argument_error if MASKWISE_MAX_ISA names no instruction set of this machine.
+// "amx", "neon" or "neon_bf16". MASKWISE_MAX_ISA and, on x86, ONEDNN_MAX_CPU_ISA limit the choice
+// (environment variables). Only MASKWISE_MAX_ISA selects "neon_bf16". Throws argument_error if
+// MASKWISE_MAX_ISA is not an instruction set of this machine.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1

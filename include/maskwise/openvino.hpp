@@ -14,20 +14,20 @@ inline namespace v1 {
 
 struct accelerate_options {
     bool force = false; // replace every node that Maskwise can run, even if Maskwise is slower
-    // Outputs zeros for a row whose scores are all -infinity, as PyTorch does. OpenVINO outputs
-    // NaN. Replaces every attention and Softmax that Maskwise can run.
+    // A row whose scores are all -infinity becomes zeros, as in PyTorch; OpenVINO outputs NaN.
+    // Implies `force` for attention and Softmax.
     bool zero_masked_rows = false;
-    // The value of compile_model's INFERENCE_PRECISION_HINT, which Maskwise's operations cannot
-    // read. With bf16, f32 attention is computed in bf16. With dynamic, attention is computed in
-    // the model's types. With dynamic on CPUs with AVX512_BF16, the CPU plugin may compute f32
-    // models in bf16, which is faster. Only causal f32 attention is replaced in this case.
+    // compile_model's INFERENCE_PRECISION_HINT, which Maskwise's operations cannot read. With bf16,
+    // f32 attention is computed in bf16. With dynamic, attention is computed in the model's types.
+    // But with dynamic on CPUs with AVX512_BF16, only causal f32 attention is replaced, because the
+    // CPU plugin may compute f32 models in bf16, which is faster.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };
 
 // Returns a copy of the model with Maskwise's operations for attention, Softmax of masked scores
-// and Select, also in the bodies of If, Loop and TensorIterator. `model` is unchanged; the copy
-// shares its constants. Friendly names, tensor names and runtime info are copied. By default, a
-// node is replaced only if Maskwise is expected to be faster than the CPU plugin.
+// and Select, also in the bodies of If, Loop and TensorIterator. The copy shares the constants of
+// `model`, which is unchanged. Friendly names, tensor names and runtime info are copied. By
+// default, a node is replaced only if Maskwise is expected to be faster than the CPU plugin.
 // MASKWISE_VERBOSE=1 prints a line per candidate.
 __attribute__((visibility("default"))) std::shared_ptr<ov::Model>
 accelerate(const std::shared_ptr<const ov::Model>& model, accelerate_options options = {});

@@ -26,12 +26,15 @@ dims by_heads(std::string_view name, const operand& operand, std::int64_t heads)
     if (whole.rank() == 4) return whole;
     if (whole.rank() != 3 || heads < 1 || (whole[2] >= 0 && whole[2] % heads != 0))
         refuse_shape(std::string(name) + " is " + to_string(whole) + " with " +
-                     std::to_string(heads) + " heads, which do not divide its width");
+                     std::to_string(heads) +
+                     " heads, expected 4 dimensions, or 3 dimensions whose last is a multiple of "
+                     "the heads");
     return {whole[0], heads, whole[1], whole[2] < 0 ? -1 : whole[2] / heads};
 }
 
 [[noreturn]] void refuse_type(const operand& operand) {
-    refuse(std::string(operand.name) + " of " + std::string(to_string(operand.type)));
+    refuse(std::string(operand.name) + " has the unsupported type " +
+           std::string(to_string(operand.type)));
 }
 
 void check_types(const attention_operator& op, const attention_inputs& inputs) {
@@ -81,19 +84,18 @@ void check_heads(const attention_shape& shape) {
 
 // ONNX's Attention
 
-// If the operand has four dimensions and the attribute is set, the attribute must be the number of
-// heads.
+// If set, the attribute must be the number of heads of an operand of four dimensions.
 dims onnx_heads(const char* attribute, const operand& operand, std::int64_t heads) {
     if (operand.rank() == 4 && heads > 0 && (*operand.extents)[1] >= 0 &&
         heads != (*operand.extents)[1])
-        refuse_shape(std::string(attribute) + " is " + std::to_string(heads) +
-                     ", but the shape is " + to_string(*operand.extents));
+        refuse_shape(std::string(attribute) + " is " + std::to_string(heads) + ", but " +
+                     std::string(operand.name) + " is " + to_string(*operand.extents));
     return by_heads(operand.name, operand, heads);
 }
 
 // Checks the mask and sets shape.masked_from. ONNX broadcasts every dimension of a mask. ONNX
 // Runtime before 1.28 broadcasts only the dimensions before the last two. With `pads`, ONNX Runtime
-// from 1.28 on masks the keys past the mask's columns.
+// 1.28 and newer masks the keys past the mask's last column.
 void check_onnx_mask(const runtime& api, const operand& mask, bool pads, attention_shape& shape) {
     shape.masked_from = shape.all_keys();
     if (!mask.is_given || !mask.extents) return;
@@ -195,7 +197,7 @@ void check_rotary(const attention_inputs& inputs, bool rotates) {
         refuse("cos_cache, sin_cache or position_ids without do_rotary");
 }
 
-// Without a key input, the query input holds the heads of queries, then of keys, then of values.
+// Without a key input, the query input holds the query heads, then the key and value heads.
 attention_shape group_query_shape(const attention_inputs& inputs,
                                   const attention_settings& settings) {
     const operand &query = inputs[role::query], &key = inputs[role::key],
@@ -260,7 +262,9 @@ attention_shape check_operands(const runtime& api, const attention_operator& op,
     if (op.kind != attention_kind::onnx)
         for (const auto& [name, heads] : {std::pair(op.query_heads, settings.query_heads),
                                           std::pair(op.key_heads, settings.key_heads)})
-            if (heads < 1) refuse(std::string(name) + " of " + std::to_string(heads));
+            if (heads < 1)
+                refuse(std::string(name) + " is " + std::to_string(heads) +
+                       ", expected at least 1");
     switch (op.kind) {
     case attention_kind::onnx:
         return check_onnx(api, op, inputs, settings);

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// Checks of an attention operator's operands and attributes. Before Maskwise claims a node, the
-// checks run with the shapes that the model states. Each call runs them with the actual shapes.
+// Checks of an attention operator's operands and attributes: with the model's shapes before a
+// claim, with the actual shapes in each call.
 namespace maskwise::ort {
 
 // An extent of -1 is unknown.
@@ -29,8 +29,8 @@ inline constexpr std::string_view error_prefix = "Maskwise: ";
 // Throws shape_error if ranks or extents differ. An extent of -1, actual or expected, fits any.
 void expect_shape(std::string_view name, const dims& actual, const dims& expected);
 
-// Returns the operands' shapes, split into heads. Throws argument_error or shape_error for operands
-// and numbers of heads that Maskwise does not support.
+// Returns the operands' shapes, split into heads. Throws argument_error or shape_error for
+// unsupported operands and numbers of heads.
 attention_shape check_operands(const runtime& api, const attention_operator& op,
                                const attention_inputs& inputs, const attention_settings& settings);
 

@@ -30,7 +30,7 @@ std::string reason_against_numbers(const attention_operator& op,
     return settings.masked <= 0 ? "" : with_number("mask_filter_value", settings.masked);
 }
 
-// Names an attribute value that Maskwise does not support. Empty if there is none.
+// Returns the first unsupported attribute; empty if all are supported.
 std::string reason_against_attributes(const attention_operator& op, const node& node) {
     if (op.kind != attention_kind::group_query) return "";
     if (const auto rotates = node.integer("do_rotary", 0); rotates != 0 && rotates != 1)

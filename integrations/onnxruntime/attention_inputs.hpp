@@ -115,9 +115,8 @@ attention_settings settings_of(const attention_operator& op, const Attributes& a
     return settings;
 }
 
-// Whether this ONNX Runtime is older than 1.28. Its Attention sets masked scores to the lowest
-// number, so a fully masked row is the mean of all values. Its Attention also adds the mask before
-// the soft cap.
+// Before 1.28, ONNX Runtime's Attention sets masked scores to the lowest number, so a fully masked
+// row is the mean of all values. It also adds the mask before the soft cap.
 inline bool masks_by_lowest(const runtime& api) {
     constexpr int first_other = 28;
     return api.minor < first_other;

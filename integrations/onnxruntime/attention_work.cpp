@@ -125,7 +125,7 @@ std::int64_t entry_of(const std::vector<std::int64_t>& numbers, std::int64_t ind
     return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-// The number of keys, from key 0 on, that the rules leave unmasked in a row.
+// Returns how many keys, from key 0, a row's causal rule and length leave unmasked.
 std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int64_t row) {
     const std::int64_t length = entry_of(work.rules.lengths, sequence, work.desc.key.extents[2]);
     if (!work.rules.causal) return length;
@@ -133,8 +133,8 @@ std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int
 }
 
 // Outputs zeros for rows whose every valid key has a bias of lowest() or less. `statistics` has
-// log(sum of exp(score)) per row. If this number is above `low`, some key of the row has a larger
-// bias, so the function does not read the bias of the row.
+// log(sum of exp(score)) per row. If it is above `low`, some key has a larger bias, so the row's
+// bias is not read.
 void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;

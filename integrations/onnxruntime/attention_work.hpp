@@ -39,7 +39,7 @@ struct cache_layout {
 };
 
 // Writes past and new keys and values to outputs 1 and 2, if the node has these outputs. If there
-// is a past, makes `work` read both outputs. With rotary embedding, makes `work` read the keys from
+// is a past, `work` then reads both outputs. With rotary embedding, `work` then reads the keys from
 // output 1. Throws argument_error if `work` must read an output that the node lacks.
 void cache_keys_and_values(attention_work& work, const kernel_context& context,
                            const attention_inputs& inputs, const cache_layout& cache,

@@ -145,9 +145,9 @@ void add_projection_bias(attention_work& work, const attention_call& call) {
     add_bias(work, work.desc.value, work.operands.value, bias + 2 * width);
 }
 
-// If each sequence has an unmasked key and `masked` is -10000 or less, sets work.rules.lengths from
-// a mask of lengths and returns true. The operator adds `masked` to the scores of masked keys. In
-// f32, a masked key then has no weight, unless scores differ by nearly 10000.
+// Sets work.rules.lengths from a mask of lengths and returns true, if every length is at least 1
+// and `masked` is -10000 or less. The operator adds `masked` to masked scores. In f32, a masked key
+// then has no weight, unless scores differ by nearly 10000.
 bool mask_by_lengths(attention_work& work, const attention_call& call) {
     constexpr float max_masked = -10000.0F; // the attribute's default
     const operand& mask = call.inputs[role::mask];
@@ -197,7 +197,7 @@ void set_up_multi_head(attention_work& work, const attention_call& call) {
 // GroupQueryAttention
 
 struct group_query_lengths {
-    bool is_prompt = false;    // a prompt: the first call, which ignores the past
+    bool is_prompt = false;    // the first call, which ignores the past
     std::int64_t capacity = 0; // rows of present_key
     std::int64_t longest = 0;  // keys of the longest sequence
     // Per sequence: keys in the cache, keys including this call's, and the position of the first
@@ -205,8 +205,8 @@ struct group_query_lengths {
     std::vector<std::int64_t> past_rows{}, lengths{}, positions{};
 };
 
-// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. A key
-// input of 0 rows means that another layer filled the cache. The cache must then hold all keys.
+// Whether the call is a prompt. Throws argument_error if total_sequence_length does not fit. If the
+// key input has 0 rows, another layer filled the cache, which must hold all keys.
 bool is_prompt(const attention_shape& shape, std::int64_t total) {
     const std::int64_t rows = shape.rows(), new_keys = shape.key[2];
     const bool is_first = total == rows;
@@ -219,8 +219,8 @@ bool is_prompt(const attention_shape& shape, std::int64_t total) {
     return is_first;
 }
 
-// Any shape of rank 1 or more with one number per sequence fits, because model builders leave
-// reduced dimensions in the shape as 1.
+// Any shape of rank 1 or more with one number per sequence fits, because model builders keep
+// reduced dimensions as 1.
 void check_number_of_lengths(const operand& lengths, std::int64_t batch) {
     std::int64_t count = 1;
     for (const std::int64_t extent : *lengths.extents) count *= extent;

@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t condition = 0, x = 1, y = 2;
 constexpr std::int64_t max_shape_elements = 16;
 
-// Whether this chain of operators produces the input. `names` begins with the input's producer.
-// Each operator's first input is the result of the next operator.
+// Whether this chain of operators produces the input. `names` begins with the input's producer;
+// each operator's first input is the next operator's result.
 bool is_produced_by(const node& reader, std::size_t input, operator_names names) {
     const node* node = &reader;
     return std::ranges::all_of(names, [&](std::string_view name) {
@@ -49,8 +49,8 @@ bool is_read_as_shape(const value& dst) {
     });
 }
 
-// True for an i64 result of rank 0 or 1 that has few elements, or that has an unknown length and is
-// read as a shape.
+// Whether the result is i64 of rank 0 or 1, and has few elements, or an unknown number of elements
+// and is read as a shape.
 bool is_shape_arithmetic(const node& where) {
     const value& dst = where.result();
     if (dst.type != data_type::i64 || !dst.extents || dst.extents->rank() > 1) return false;
@@ -70,8 +70,8 @@ bool transposes_batch(const node& transpose) {
            }) == order->end() - 2;
 }
 
-// The node's input, if an optimizer of ONNX Runtime can remove the node; else null. Optimizers
-// remove a Cast, and fold a Mul or Div with a constant into the MatMul.
+// Returns the node's input if an optimizer of ONNX Runtime can remove the node, else null.
+// Optimizers remove a Cast, and fold a Mul or Div with a constant into the MatMul.
 const value* remaining_input(const node& node) {
     if (node.is("Cast")) return &node.input(0);
     if (!node.is_one_of({"Mul", "Div"})) return nullptr;

@@ -26,10 +26,10 @@ inline constexpr const char* ends_transpose_fusion =
 
 // Whether this graph or a graph inside it triggers a bug of ONNX Runtime's MatmulTransposeFusion
 // (1.24 to 1.32). At some products the fusion swaps a Transpose with a Cast that ONNX Runtime
-// inserted for f16, and then cannot fuse the product. The fusion does not report the change, so the
-// next optimizer follows deleted nodes. The process survives if another fusion of the same pass
-// reports a change, or if the pass sees no Cast. These conditions depend on all nodes that ONNX
-// Runtime runs, so this function does not check them.
+// inserted for f16, and then cannot fuse the product. It does not report the change, so the next
+// optimizer follows deleted nodes. The process survives if another fusion of the same pass reports
+// a change, or if the pass sees no Cast. These conditions depend on all nodes that ONNX Runtime
+// runs, so they are not checked.
 bool breaks_transpose_fusion(const model_graph& graph);
 
 } // namespace maskwise::ort

@@ -108,8 +108,8 @@ private:
     }
 
     // With ep.context_enable, ONNX Runtime saves a model with the compiled context of each fused
-    // node. Maskwise has no such contexts, so it fuses nothing. The saved model has the original
-    // operators, and Maskwise fuses them when the saved model is loaded.
+    // node. Maskwise has no such contexts, so it fuses nothing. The saved model then has the
+    // original operators, which Maskwise fuses when the model is loaded.
     std::string reason_against_fusions(const OrtSessionOptions* options) const {
         if (!setting(options, "maskwise.fuse", true)) return "maskwise.fuse is 0";
         return entry(options, "ep.context_enable") == "1" ? "ep.context_enable is 1" : "";

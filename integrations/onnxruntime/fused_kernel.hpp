@@ -9,7 +9,7 @@
 
 namespace maskwise::ort {
 
-// A fused node, which replaces several nodes.
+// One node that replaces several nodes.
 struct fused_block {
     std::string name; // of the Softmax
     data_type type{};
@@ -24,8 +24,8 @@ struct session_facts {
     fusion::block_scratch scratch;
 };
 
-// The kernel of a fused node with these inputs, for any shapes. The kernel is thread-safe. `api`
-// must outlive the kernel. Throws error if an input of `fused` is not among `inputs`.
+// Returns a thread-safe kernel for a fused node with these inputs, of any shapes. `api` must
+// outlive the kernel. Throws error if an input of `fused` is not among `inputs`.
 OrtNodeComputeInfo* make_fused_kernel(const runtime& api,
                                       const std::vector<std::string_view>& inputs,
                                       fused_block fused, std::shared_ptr<session_facts> session);

@@ -35,8 +35,8 @@ op_kind kind_of(const node& node) {
     return fits ? entry->kind : op_kind::other;
 }
 
-// Presents f16 as f32, because ONNX Runtime does not round between two f16 operators. ONNX Runtime
-// computes such operators in f32 between casts, and removes adjacent casts.
+// Presents f16 as f32. ONNX Runtime computes f16 operators in f32 between casts and removes
+// adjacent casts, so it does not round between two such operators.
 graph::logical_tensor tensor_of(const value& value) {
     graph::logical_tensor tensor;
     tensor.id = reinterpret_cast<std::size_t>(&value);
@@ -48,8 +48,8 @@ graph::logical_tensor tensor_of(const value& value) {
     return tensor;
 }
 
-// nullopt unless alpha is positive and finite. ONNX Runtime returns zeros unchanged. Maskwise, like
-// oneDNN, multiplies a zero by alpha, which keeps the zero only for such an alpha.
+// Returns nullopt unless alpha is positive and finite. ONNX Runtime returns zeros unchanged.
+// Maskwise, like oneDNN, multiplies zeros by alpha, which keeps them only for such an alpha.
 std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
     const auto attribute = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
     const float alpha = attribute ? attribute->front() : 0.01F;
@@ -135,8 +135,8 @@ fusion_ops::fusion_ops(const model_graph& model) {
             add(op_of(node, kind), {&node});
 }
 
-// A value that is read outside `operators` also counts as an output. Such a reader is of an unknown
-// kind, belongs to a provider, or is an If or a Loop.
+// A value also leaves if it is read outside `operators`: by a node of an unknown kind, by a
+// provider's node, or inside an If or a Loop.
 bool fusion_match_policy::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // an outer graph may read the value
     return value_of(value).is_output ||

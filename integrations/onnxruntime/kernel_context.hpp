@@ -31,7 +31,7 @@ private:
     OrtKernelContext* context_;
 };
 
-// The number of logical processors, which is the default of maskwise.threads.
+// The number of logical processors: the default of maskwise.threads.
 int processors();
 
 } // namespace maskwise::ort

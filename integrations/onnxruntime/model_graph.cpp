@@ -15,8 +15,8 @@ const value no_value = [] {
 }();
 
 // Operators of com.microsoft that claims recognize by name. A model may define its own function
-// with this domain and one of these names. So no claim relies on the result of a node with such a
-// name. In ONNX's domain, a name always means ONNX's operator.
+// with this domain and one of these names, so no claim relies on such a node's result. In ONNX's
+// domain, a name always means ONNX's operator.
 constexpr std::string_view microsoft_operators[] = {"DequantizeLinear", "FusedMatMul",
                                                     "QuantizeLinear"};
 
@@ -80,8 +80,8 @@ void read_type(const runtime& api, value& value) {
     check(api.GetDimensions(tensor, value.extents->begin(), rank));
 }
 
-// Whether the graph is the body of a Loop. The Loop's values may change shape and rank from one
-// iteration to the next, despite the shapes that the body states.
+// Whether the graph is the body of a Loop. A Loop's values may change shape and rank between
+// iterations, despite the shapes that the body states.
 bool is_body_of_loop(const runtime& api, const OrtGraph* graph) {
     const OrtNode* parent = nullptr;
     check(api.Graph_GetParentNode(graph, &parent));

@@ -34,12 +34,12 @@ struct value {
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
     bool is_output = false; // of the graph
-    // A node without handle and type for graph inputs, initializers and values of outer graphs.
+    // For graph inputs, initializers and values of outer graphs: a node without handle and type.
     const node* producer = nullptr;
     std::vector<reader> readers;
 
     bool is_given() const { return handle != nullptr; }
-    // The reader, if the value has exactly one reader; else a node without a type.
+    // The reader, if there is exactly one; else a node without a type.
     const node& only_reader() const;
     bool is_one_element() const;
     // Whether the value is a constant +0 with one element and rank 0 or 1, which broadcasts to the
@@ -58,8 +58,8 @@ class model_graph;
 struct node {
     const runtime* api = nullptr;
     const OrtNode* handle = nullptr;
-    // The operator's name, for operators of ONNX's domain, and for operators of com.microsoft that
-    // claims recognize by name. Empty for all other operators.
+    // The operator's name in ONNX's domain, or in com.microsoft if claims recognize the name.
+    // Empty for all other operators.
     std::string_view type;
     std::string_view name;
     std::string_view provider; // empty if no provider claimed the node
@@ -71,7 +71,6 @@ struct node {
     bool is_one_of(operator_names names) const;
     const value& input(std::size_t index) const;
     const value& result() const; // the first output
-    // The producer of an input.
     const node& producer(std::size_t index) const { return *input(index).producer; }
     // Whether the result and all inputs are present.
     bool is_complete() const;
@@ -108,7 +107,6 @@ private:
     std::map<const OrtValueInfo*, value> values_;
 };
 
-// The names of a node's inputs and outputs.
 struct node_names {
     std::vector<std::string_view> inputs, outputs;
 };

@@ -48,8 +48,8 @@ provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_setti
     };
 }
 
-// ONNX Runtime calls this function for each graph, also for graphs inside If, Loop and Scan. After
-// it changes a graph, it calls this function again. Then `provider` of a claimed node is set.
+// ONNX Runtime calls this function for each graph, also for graphs inside If, Loop and Scan, and
+// again after a change of the graph. `provider` of a claimed node is then set.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
     // If the graph triggers the bug of MatmulTransposeFusion (see claims.hpp), this call only

@@ -29,8 +29,7 @@ void add_kernel(const runtime& api, OrtKernelRegistry* registry, const kernel_si
                 void (*configure)(const runtime&, OrtKernelDefBuilder*),
                 OrtKernelCreateFunc create);
 
-// Both functions add kernels for any shapes. The kernels are thread-safe. `api` must outlive the
-// kernels.
+// Both functions add thread-safe kernels for any shapes. `api` must outlive the kernels.
 void add_where_kernels(const runtime& api, OrtKernelRegistry* registry);
 void add_attention_kernels(const runtime& api, OrtKernelRegistry* registry);
 

@@ -11,7 +11,7 @@
 namespace maskwise::ort {
 namespace {
 
-// ONNX Runtime reads the first elements in memory order. So the first two dimensions may be larger
+// ONNX Runtime reads the first elements in memory order, so the first two dimensions may be larger
 // than needed, and further dimensions may have any extent but 0.
 void require_leading(std::string_view name, const dims& actual, const dims& min_elements) {
     bool fits = actual.rank() >= 2 && actual[0] >= min_elements[0] && actual[1] >= min_elements[1];

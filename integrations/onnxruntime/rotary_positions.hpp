@@ -9,7 +9,7 @@ namespace maskwise::ort {
 
 // Rotary embedding rotates pairs of a row's elements by angles that depend on the row's position.
 // Only the first 2 * pairs elements of a row are rotated. If `interleaved`, a pair is two adjacent
-// elements. Else a pair is element i and element i + pairs.
+// elements, else elements i and i + pairs.
 struct rotary_positions {
     const float *cosines = nullptr, *sines = nullptr; // dense {positions, pairs}
     std::int64_t pairs = 0;

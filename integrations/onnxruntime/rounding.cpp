@@ -6,7 +6,7 @@
 namespace maskwise::ort {
 namespace {
 
-// Operators that move elements and have f16 kernels in ONNX Runtime (1.24 to 1.32).
+// Operators that move elements and that have f16 kernels in ONNX Runtime (1.24 to 1.32).
 bool moves(const node& node) {
     return node.is_one_of({"Concat", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape",
                            "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"});
@@ -17,14 +17,14 @@ bool copies(const node& node) {
     return node.is_one_of({"Expand", "Identity", "ScatterElements", "ScatterND"});
 }
 
-// Whether a reader of a Softmax's results (weights) tolerates weights rounded to f16. In a product,
-// a small weight counts little. If, Loop and Scan read f16 even without Maskwise.
+// Whether a reader of a Softmax's results (weights) tolerates rounding to f16. In a product, a
+// small weight has little effect. If, Loop and Scan read f16 even without Maskwise.
 bool may_read_weights(const reader& read) {
     const bool is_added = read.node->is("Gemm") && read.input == 2;
     return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
 }
 
-// Whether the reader's results for 0 and for a small number differ much.
+// Whether the reader maps 0 and a small number to very different results.
 bool inverts(const reader& read) {
     const bool is_divisor = read.node->is("Div") && read.input == 1;
     return is_divisor || read.node->is_one_of({"Log", "Reciprocal"});
@@ -34,8 +34,8 @@ bool is_f16(const value& value) {
     return value.type == data_type::f16;
 }
 
-// Whether ONNX Runtime runs the mover in f16: next to another mover, or if a result is a graph
-// output. A single mover between operators that compute in f32 runs in f32.
+// Whether ONNX Runtime runs the mover in f16: if it is next to another mover, or a result is a
+// graph output. A single mover between operators that compute in f32 runs in f32.
 bool moves_in_f16(const node& mover) {
     const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->producer); };
     const auto stays = [](const value* out) {
@@ -47,9 +47,9 @@ bool moves_in_f16(const node& mover) {
                             std::ranges::any_of(mover.outputs, stays));
 }
 
-// The readers of a value, past operators that move or copy the value. A cast counts as a reader,
-// and the cast's readers count, too. Visits each operator once, because in a chain of Concat(x, x)
-// the number of paths doubles with each operator.
+// Returns the readers of a value, directly or after operators that move, copy or cast the value. A
+// cast is also a reader. Visits each operator once, because each operator in a chain of Concat(x,
+// x) doubles the number of paths.
 std::vector<reader> readers_past_moves(const value& value) {
     std::vector<const struct value*> moved{&value};
     std::set<const node*> movers_seen;
@@ -68,7 +68,7 @@ std::vector<reader> readers_past_moves(const value& value) {
 } // namespace
 
 bool rounding::is_exact(const value& value, int max_depth) {
-    // An input, a constant and a value of an outer graph are exact.
+    // Inputs, constants and an outer graph's values are exact.
     if (!is_f16(value) || value.producer->handle == nullptr) return true;
     const auto known = known_.find(value.producer);
     if (known != known_.end()) return known->second;
@@ -77,7 +77,7 @@ bool rounding::is_exact(const value& value, int max_depth) {
 }
 
 bool rounding::is_produced_exactly(const node& producer, int max_depth) {
-    // The results of these operators are f16 in ONNX Runtime, too.
+    // These results are f16 in ONNX Runtime, too.
     if (producer.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
     if (!producer.is("Where") && !copies(producer) && !moves(producer)) return false;
     return moves_in_f16(producer) || std::ranges::all_of(producer.inputs, [&](const value* input) {

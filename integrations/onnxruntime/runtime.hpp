@@ -10,8 +10,8 @@
 
 namespace maskwise::ort {
 
-// The functions of one ONNX Runtime. A process may have several ONNX Runtimes, so each factory has
-// a separate table.
+// The functions of one ONNX Runtime. Each factory has a table, because a process may have several
+// ONNX Runtimes.
 struct runtime {
 #define MAIN(slot, name, result, parameters) result(*name) parameters noexcept;
 #define EP MAIN
@@ -38,14 +38,14 @@ inline constexpr std::pair<ONNXTensorElementDataType, data_type> element_types[]
 #undef MASKWISE_ORT_none
 };
 
-// undef for a type that is not in element_types.
+// Returns undef for a type that is not in element_types.
 inline data_type type_of(ONNXTensorElementDataType element) {
     for (const auto& [ort_type, type] : element_types)
         if (ort_type == element) return type;
     return data_type::undef;
 }
 
-// Thrown if a function of ONNX Runtime failed. ONNX Runtime gets the status back unchanged.
+// Thrown if a function of ONNX Runtime fails. ONNX Runtime gets the status back unchanged.
 struct failed_call {
     OrtStatus* status;
 };
@@ -54,10 +54,10 @@ inline void check(OrtStatus* status) {
     if (status != nullptr) throw failed_call{status};
 }
 
-// The status for the current exception. Call this function in a handler only.
+// Returns the status for the current exception. Call only in a handler.
 OrtStatus* status_of_exception(const runtime& api) noexcept;
 
-// Runs `body` and converts its exceptions to a status, because no exception may reach ONNX Runtime.
+// Runs `body`. Converts exceptions to a status, because no exception may reach ONNX Runtime.
 template <class Body>
 OrtStatus* guarded(const runtime& api, const Body& body) noexcept {
     try {

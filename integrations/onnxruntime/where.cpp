@@ -11,7 +11,7 @@
 namespace maskwise::ort {
 namespace {
 
-// Strings are selected as string_views, in elements of 16 bytes.
+// Strings are selected as string_views of 16 bytes.
 constexpr data_type view_type = data_type::complex128;
 static_assert(sizeof(std::string_view) == 16);
 
@@ -21,7 +21,7 @@ std::size_t elements_of(const dims& extents) {
     return count;
 }
 
-// A copy of a tensor's strings, with a string_view of each string.
+// A copy of a tensor's strings, with a string_view per string.
 class text_copy {
 public:
     text_copy(const runtime& api, const input_tensor& tensor) {
@@ -51,8 +51,8 @@ void write_strings(const runtime& api, OrtValue* output,
     }
 }
 
-// Uses ONNX Runtime's string functions, because the layout of its strings is not public. Runs on
-// one thread.
+// Uses ONNX Runtime's string functions, because the strings' layout is not public. Runs on one
+// thread.
 void run_strings(const runtime& api, const kernel_context& context, dialect form,
                  const input_tensor& cond, const input_tensor& x, const input_tensor& y) {
     const plan select = compile(form, {.cond = cond.desc,
@@ -91,7 +91,7 @@ private:
 };
 
 // ONNX's type constraints are B for the condition and T for X and Y. The output may overwrite X or
-// Y if that input has the output's shape and no other reader.
+// Y if this input has the output's shape and no other reader.
 void configure(const runtime& api, OrtKernelDefBuilder* builder) {
     std::vector<data_type> types;
     for (const auto& [_, type] : element_types) types.push_back(type);

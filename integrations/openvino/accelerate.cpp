@@ -45,7 +45,7 @@ void claim_blocks(const ov::NodeVector& nodes, const Filter& may_end,
     }
 }
 
-// Must run before any node is replaced, because claims depend on the consumers of a node.
+// Must run before any node is replaced, because claims depend on consumers.
 void find_claims(const ov::NodeVector& nodes, const accelerate_options& options, claims& result) {
     node_set claimed;
     claim_blocks(nodes, may_end_attention, options, result.blocks, claimed);
@@ -66,9 +66,9 @@ void replace(const std::shared_ptr<ov::Node>& node, const std::shared_ptr<ov::No
     ov::replace_node(node, replacement);
 }
 
-// Whether query, key and value in f32 may be converted to bf16. False for an odd or unknown depth,
-// because the kernels multiply bf16 only in pairs. False for a model input of dynamic shape,
-// because the plugin's conversion would truncate the input.
+// Whether f32 query, key and value may be converted to bf16. False for an odd or unknown depth,
+// because kernels multiply bf16 in pairs. False for a model input of dynamic shape, which the
+// plugin's conversion would truncate.
 bool may_be_bf16(const block_match& match, const ov::OutputVector& inputs) {
     const auto& attention = match.block.attention;
     if (!attention || inputs[0].get_element_type() != ov::element::f32) return false;

@@ -16,8 +16,7 @@ using numbers = std::vector<std::int64_t>;
 
 constexpr const char* causal = "causal";
 
-// Each step has a name and two numbers: the indices of its condition (cond) and of its other
-// operand (side). If the step lacks one of them, the index is 0.
+// Each step has a name and two operand indices: cond and side, 0 if the step lacks one.
 struct saved_steps {
     std::vector<std::string> operators;
     numbers operands;

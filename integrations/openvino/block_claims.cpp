@@ -26,8 +26,8 @@ bool is_empty(const ov::PartialShape& shape) {
     return shape.rank().is_static() && std::ranges::find(shape, ov::Dimension(0)) != shape.end();
 }
 
-// Why Maskwise is not faster than OpenVINO at this Softmax with its neighbors; empty if it is
-// faster.
+// Returns why Maskwise is not faster than OpenVINO at this Softmax with its neighbors, or an empty
+// text.
 std::string reason_rows_not_faster(const block_match& match, const ov::Node& softmax) {
     const ov::OutputVector inputs = match.inputs();
     if (softmax.get_output_partial_shape(0).is_dynamic()) return "its size is not known";
@@ -44,8 +44,8 @@ std::string reason_rows_not_faster(const block_match& match, const ov::Node& sof
                                : std::string("OpenVINO fuses it with ") + neighbor->get_type_name();
 }
 
-// Whether the node is a ReadValue of a state, or is computed from a ReadValue at most `max_depth`
-// nodes before it. OpenVINO fuses attention with the cache that such a state holds.
+// Whether the node is a ReadValue of a state, or reads one through at most `max_depth` nodes.
+// OpenVINO fuses attention with the state's cache.
 bool reads_state(const ov::Node& node, int max_depth) {
     if (ov::is_type<op::util::ReadValueBase>(&node)) return true;
     if (max_depth == 0) return false;
@@ -57,7 +57,7 @@ bool reads_state(const ov::Node& node, int max_depth) {
     return false;
 }
 
-// The number of scores of a head; unknown_size if the rows or the keys are dynamic.
+// Scores per head; unknown_size if the rows or the keys are dynamic.
 std::int64_t scores_of(const fusion::attention_chain& attention, const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
         const ov::PartialShape& shape = input.get_partial_shape();
@@ -75,8 +75,8 @@ bool reads_state(const ov::OutputVector& inputs) {
            reads_state(*inputs[2].get_node(), max_depth);
 }
 
-// Whether the bias differs by head and by row. Reading such a bias costs as much as OpenVINO's
-// whole attention.
+// Whether the bias differs by head and by row. Reading such a bias takes as long as OpenVINO's
+// attention.
 bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) {
     constexpr std::size_t matrices = 3, heads_from_end = 3;
     return std::ranges::any_of(match.block.rows.steps, [&](const row_step& step) {
@@ -88,8 +88,8 @@ bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) 
     });
 }
 
-// If the options do not state the precision, the plugin may compute in bf16. Attention in f32 is
-// then slower, unless a causal mask removes half of the scores.
+// Unless the options state the precision, the plugin may compute in bf16. Attention in f32 is then
+// slower, unless a causal mask removes half of the scores.
 bool may_be_slower_than_bf16(const block_match& match, const accelerate_options& options) {
     return options.precision == ov::element::dynamic &&
            std::ranges::none_of(match.block.rows.steps, is_causal) &&
@@ -107,7 +107,7 @@ std::string reason_attention_not_faster(const block_match& match,
     return may_be_slower_than_bf16(match, options) ? "OpenVINO may compute in bf16" : "";
 }
 
-// Why Maskwise cannot run a block; empty if Maskwise can. In OpenVINO, a cache in a state shifts
+// Returns why Maskwise cannot run a block, or an empty text. In OpenVINO, a cache in a state shifts
 // the causal boundary, which a block cannot express.
 std::string reason_unsupported(const block_match& match, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";

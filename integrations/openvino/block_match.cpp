@@ -15,8 +15,8 @@ namespace {
 namespace op = ov::op;
 using graph::op_kind;
 
-// Adds a causal mask. The score of masked keys becomes the last operand of the row steps. The
-// operands of the factors follow, so their indices grow by one.
+// Adds a causal mask. The score of masked keys becomes the last operand of the row steps, so the
+// indices of the factors' operands grow by one.
 void add_causal_step(block_match& match) {
     fusion::row_chain& rows = match.block.rows;
     const std::size_t fill = rows.operands.size();
@@ -37,8 +37,8 @@ void add_default_scale(block_match& match) {
     match.scales_by_depth = true;
 }
 
-// Drops the block's required rank: the scores already have this rank, or the Softmax works along
-// the last dimension of any rank.
+// Drops the block's required rank: the scores have this rank, or the Softmax works along the last
+// dimension of any rank.
 block_match describe(fusion::block block, const model_ops& ops) {
     block_match match{std::move(block), {}, {}, {}};
     match.block.rows.rank.reset();

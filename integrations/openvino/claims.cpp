@@ -25,8 +25,7 @@ namespace {
 
 namespace op = ov::op;
 
-// If a condition is smaller than the result by this factor, computing the condition costs next to
-// nothing.
+// A condition that is smaller than the result by this factor costs next to nothing.
 constexpr std::size_t small_cond_factor = 8;
 
 template <class... operators>
@@ -34,14 +33,14 @@ bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// True for a reshape or a broadcast. The plugin may fuse the nodes before and after such a node.
+// A reshape or a broadcast: the plugin may fuse the nodes before and after this node.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);
 }
 
-// The CPU plugin never fuses a Select with these nodes. It fuses a Select with element-wise, MatMul
-// and Softmax nodes, and assigns blocked layouts to other nodes.
+// The CPU plugin never fuses a Select with these nodes. It may fuse a Select with element-wise,
+// MatMul and Softmax nodes, and assigns blocked layouts to others.
 bool is_never_fused(const ov::Node& node) {
     return is_one_of<op::v0::Parameter, op::v0::Constant, op::v0::Result, op::util::GatherBase,
                      op::v8::Slice, op::v1::StridedSlice, op::v0::Tile, op::util::MultiSubGraphOp>(
@@ -59,7 +58,7 @@ const ov::Node* fused_consumer(const ov::Node& node) {
     for (const auto& input : node.output(0).get_target_inputs()) {
         const ov::Node& reader = *input.get_node();
         if (is_never_fused(reader)) continue;
-        // Follows a view only from its data input, because a view may read one value twice.
+        // Only from the data input, because a view may read one value twice.
         const bool is_followed = is_view(reader) && input.get_index() == 0;
         const ov::Node* const consumer = is_followed ? fused_consumer(reader) : &reader;
         if (consumer != nullptr) return consumer;
@@ -98,7 +97,7 @@ bool saves_a_copy_of_cond(const op::v1::Select& select, std::size_t dst_elements
                                                          std::max<std::size_t>(1, elements));
 }
 
-// Why Maskwise's Select is not faster than OpenVINO's; empty if it is faster.
+// Returns why Maskwise's Select is not faster than OpenVINO's, or an empty text.
 std::string reason_not_faster(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (pair_of(type).is_converted) return "the CPU plugin converts " + type.get_type_name();
@@ -112,13 +111,13 @@ std::string reason_not_faster(const op::v1::Select& select) {
     return reason_fused_with_neighbor(select);
 }
 
-// Why Maskwise cannot run a Select; empty if Maskwise can.
+// Returns why Maskwise cannot run a Select, or an empty text.
 std::string reason_unsupported(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
     if (type_of(type) == data_type::undef) return "Maskwise does not support its type";
-    // The plugin cannot compile some operators on empty tensors, unless the plugin fuses the
-    // operator with the plugin's Select.
+    // The plugin cannot compile some operators on empty tensors, unless it fuses them with its own
+    // Select.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     const bool is_empty =
         dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();

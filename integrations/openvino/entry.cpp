@@ -1,8 +1,8 @@
 // core.add_extension loads libmaskwise_openvino_extension.so, which opens libmaskwise_openvino.so
 // from the same folder. libmaskwise_openvino.so links with no OpenVINO, because the soname differs
-// in every release. Instead, libmaskwise_openvino.so uses the global symbols of the process. Python
-// and other hosts that load OpenVINO at run time have no such symbols, so this file first makes the
-// symbols of the caller's OpenVINO global.
+// in every release, but uses the global symbols of the process. Python and other hosts that load
+// OpenVINO at run time lack these symbols, so this file first makes the symbols of the caller's
+// OpenVINO global.
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -24,8 +24,8 @@ std::string file_of(const void* address) {
 
 } // namespace
 
-// `extensions` is OpenVINO's std::vector<ov::Extension::Ptr>, which this function only forwards.
-// OpenVINO allows this function to throw.
+// `extensions` is OpenVINO's std::vector<ov::Extension::Ptr>. OpenVINO allows this function to
+// throw.
 extern "C" __attribute__((visibility("default"))) void create_extensions(void* extensions) {
     const std::string caller = file_of(__builtin_return_address(0));
     dlopen(caller.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);

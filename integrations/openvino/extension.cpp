@@ -1,5 +1,5 @@
-// The extensions that core.add_extension registers: the operations of an accelerated model, and the
-// operation by which Python calls `accelerate`.
+// Registered by core.add_extension: the operations of accelerated models, and the operation by
+// which Python calls `accelerate`.
 #include "accelerate.hpp"
 #include "fused.hpp"
 #include "layout.hpp"
@@ -12,8 +12,7 @@
 namespace maskwise::openvino {
 namespace {
 
-// Replaces ov::OpExtension, which depends on the layout of ov::Any. That layout changed from 2026.0
-// to 2026.1.
+// Replaces ov::OpExtension, which depends on ov::Any's layout; 2026.1 changed this layout.
 template <class Operation>
 class operation_extension : public ov::BaseOpExtension {
 public:
@@ -31,8 +30,8 @@ public:
     std::vector<ov::Extension::Ptr> get_attached_extensions() const override { return {}; }
 };
 
-// Python cannot call a library's function on an OpenVINO model, but can create a node by OpenVINO's
-// node factory. The factory calls `create` with the model's outputs, and `create` returns them.
+// Python cannot call a C++ function on an OpenVINO model, but can create a node by OpenVINO's node
+// factory, which calls `create` with the model's outputs. `create` returns these outputs.
 class accelerate_call : public ov::BaseOpExtension {
 public:
     const ov::DiscreteTypeInfo& get_type_info() const override {

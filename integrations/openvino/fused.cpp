@@ -15,14 +15,15 @@ namespace {
 
 constexpr auto numpy = ov::op::AutoBroadcastType::NUMPY;
 
-// The block without the model's tensor ids. The scalars that scale query or key become operands.
+// Returns the block without the model's tensor ids. The scalars that scale query or key become
+// operands.
 fusion::block without_tensors(fusion::block block, std::size_t operands) {
     block.rows.operands.assign(operands, {});
     if (block.attention) block.attention->numbers.clear();
     return block;
 }
 
-// All operations share this scratch, because the layers of a model run one after another.
+// Shared by all operations, because a model's layers run one after another.
 fusion::block_scratch& scratch() {
     // Never freed, because threads may outlive static objects.
     static auto* const pool = new fusion::block_scratch;
@@ -30,7 +31,7 @@ fusion::block_scratch& scratch() {
 }
 
 // Permutes a shape to {outer..., rows, depth}, {outer..., keys, depth} or {outer..., keys,
-// columns}. nullopt if the rank is unknown.
+// columns}. Returns nullopt if the rank is unknown.
 std::optional<ov::PartialShape> permute(const ov::PartialShape& shape,
                                         const std::vector<int>& order) {
     if (shape.rank().is_dynamic()) return std::nullopt;
@@ -47,7 +48,6 @@ void broadcast_into(ov::PartialShape& shape, const ov::PartialShape& other) {
                     "Maskwise: ", before, " and ", other, " do not broadcast");
 }
 
-// `shape` with its last two dimensions replaced.
 ov::PartialShape with_matrix(ov::PartialShape shape, const ov::Dimension& rows,
                              const ov::Dimension& columns) {
     shape.rbegin()[0] = columns;
@@ -79,7 +79,7 @@ void fused::validate_and_infer_types() {
                     block_.attention ? shape_of_attention() : shape_of_rows());
 }
 
-// The result's type: the type of the scores (rows), or of query, key and value (attention).
+// The type of the scores, or of query, key and value.
 ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
     ov::element::Type type = get_input_element_type(0);
     for (std::size_t i = 0; i < get_input_size(); ++i) {

@@ -9,9 +9,9 @@
 
 namespace maskwise::openvino {
 
-// One operation that replaces several nodes. It computes attention, or rows: element-wise steps and
-// a SoftMax along the last dimension. Rows have the scores as input 0. Attention has query, key and
-// value as inputs 0, 1 and 2. The other inputs are the operands of the steps, and the scalars that
+// One operation for several nodes: attention, or a row chain (element-wise steps and a SoftMax
+// along the last dimension). Attention has query, key and value as inputs 0, 1 and 2; a row chain
+// has the scores as input 0. The other inputs are the operands of the steps, and the scalars that
 // scale query or key. Inputs broadcast by the rules of maskwise/attention.hpp. Conditions are
 // boolean, or u8 after the CPU plugin's conversion. Other inputs are f32, bf16 or f16; the
 // operation computes in f32.
@@ -20,9 +20,9 @@ public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps must have no constants, and no operand may shift a causal boundary. With
-    // `scales_by_depth`, the last operand is not an input: it is 1 / sqrt(depth) of the query.
-    // Throws ov::NodeValidationFailure for types and shapes that do not fit.
+    // Steps must have no constants, and a causal step no offset. With `scales_by_depth`, the last
+    // operand is not an input, but 1 / sqrt(depth) of the query. Throws ov::NodeValidationFailure
+    // for wrong types and shapes.
     fused(const ov::OutputVector& inputs, const fusion::block& block, bool scales_by_depth);
 
     void validate_and_infer_types() override;

@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t word = sizeof(void*);
 constexpr std::size_t words_before_slots = 2; // of a vtable: the offset to top and the type_info
 
-// The number of slots of the class's vtable: an additional virtual function gets the next slot. The
-// first word of a pointer to this function is the slot's offset in bytes, plus 1 on x86-64.
+// The number of slots of the class's vtable, which is the slot of an additional virtual function.
+// The first word of a pointer to that function is the slot's offset in bytes, plus 1 on x86-64.
 template <class Class>
 std::size_t slots_compiled() {
     struct longer : Class {
@@ -60,8 +60,8 @@ public:
     }
 };
 
-// `plain` adds no member to ov::Node. OpenVINO's constructor must write the last word of the object
-// and no byte after it.
+// `plain` adds no member to ov::Node. OpenVINO's constructor must write the object's last word and
+// nothing past it.
 bool has_expected_size() {
     constexpr std::size_t size = sizeof(plain), margin = 1024;
     constexpr std::byte untouched{0xA5};

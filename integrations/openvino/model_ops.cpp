@@ -24,12 +24,11 @@ namespace {
 using graph::op_kind;
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-// Bounds the number of nodes from the end back to query and key: the MatMul with value, NaN to
-// zero, element-wise nodes, scaling and Transposes.
+// Upper bound on the nodes from the end back to query and key: the MatMul with value, NaN to zero,
+// element-wise nodes, scaling and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
-// The row operators that OpenVINO defines in the same way. OpenVINO's name is the operator's name
-// with a capital first letter.
+// The row operators that OpenVINO defines alike. OpenVINO capitalizes the name.
 struct named_kind {
     std::string_view name;
     op_kind kind;
@@ -53,8 +52,7 @@ std::size_t id_of(const ov::Output<ov::Node>& value) {
     return reinterpret_cast<std::size_t>(&value.get_tensor());
 }
 
-// Whether the node is a constant +0 with one element and rank 0 or 1, which broadcasts to the other
-// operands' shape.
+// Whether the node is a constant +0 with one element and rank 0 or 1.
 bool is_zero(const ov::Node& node) {
     const auto* constant = ov::as_type<const ov::op::v0::Constant>(&node);
     if (constant == nullptr || constant->get_shape().size() > 1 ||
@@ -64,8 +62,8 @@ bool is_zero(const ov::Node& node) {
     return value == 0 && !std::signbit(value);
 }
 
-// Whether the node is Select(IsNaN(y), 0, y), where y is the result of a Softmax without other
-// readers. PyTorch's exporter writes these nodes.
+// Whether the node is Select(IsNaN(y), 0, y), as written by PyTorch's exporter, where y is the
+// result of a Softmax without other consumers.
 bool is_nan_to_zero(const ov::Node& node) {
     return ov::is_type<ov::op::v1::Select>(&node) && is_softmax(producer_of(node, 2)) &&
            ov::is_type<ov::op::v10::IsNaN>(&producer_of(node, 0)) &&
@@ -84,8 +82,8 @@ std::optional<std::vector<std::int64_t>> order_of(const ov::Node& transpose) {
     return order == nullptr ? std::nullopt : std::optional(order->cast_vector<std::int64_t>());
 }
 
-// The kind of a node before the end. A MatMul that reads the result of a Softmax is `other`,
-// because it does not compute scores.
+// Returns the kind of a node before the end. A MatMul after a Softmax is `other`, because it does
+// not compute scores.
 op_kind kind_of(const ov::Node& node) {
     if (!computes_in_f32(type_of(node.get_output_element_type(0)))) return op_kind::other;
     if (ov::is_type<ov::op::v1::Select>(&node)) return op_kind::select;
@@ -109,7 +107,7 @@ std::optional<std::int64_t> axis_of(const ov::Node& node) {
 
 std::string broadcast_of(const ov::Node& node) {
     const auto& rule = node.get_autob().m_type;
-    // `none` requires equal shapes, for which NumPy's rule has the same result.
+    // `none` requires equal shapes, for which NumPy's rule is the same.
     return rule == ov::op::AutoBroadcastType::PDPD ? "pdpd" : "numpy";
 }
 
@@ -152,8 +150,8 @@ std::shared_ptr<ov::Node> model_ops::result_node(std::size_t value) const {
     return entry == results_.end() ? nullptr : entry->second;
 }
 
-// Float types become f32, because the plugin computes in f32 or in the type of its precision hint.
-// The plugin rounds only the last operator's result to the model's type.
+// Float types become f32: the plugin computes in f32 or in the type of its precision hint, and
+// rounds only the last result to the model's type.
 graph::logical_tensor model_ops::describe(const ov::Output<ov::Node>& value) {
     graph::logical_tensor tensor;
     tensor.id = id_of(value);
@@ -188,7 +186,7 @@ graph::logical_tensor model_ops::number(float value) {
     return tensor;
 }
 
-// A new tensor with the type and rank of `other`, and unknown extents.
+// With the type and rank of `other`, and unknown extents.
 graph::logical_tensor model_ops::like(const graph::logical_tensor& other) {
     graph::logical_tensor tensor = other;
     tensor.id = synthetic_id();
@@ -219,7 +217,7 @@ void model_ops::add_nan_to_zero(ov::Node& select, std::size_t depth) {
     add(std::move(op), {&soft_max, &producer_of(select, 0), &select});
 }
 
-// Adds an operator that is only a part of the node `end`.
+// Adds an operator that is only a part of `end`.
 graph::logical_tensor model_ops::add_synthetic(op_kind kind,
                                                std::vector<graph::logical_tensor> inputs,
                                                std::optional<graph::logical_tensor> output) {
@@ -234,8 +232,8 @@ graph::logical_tensor model_ops::add_synthetic(op_kind kind,
     return *output;
 }
 
-// Adds query times key, the scale, the mask, SoftMax and the product with value. Adds nothing if
-// the node has a sink, which Maskwise does not support here.
+// Adds query times key, the scale, the mask, SoftMax and the product with value. Adds nothing for a
+// sink, which is not supported here.
 void model_ops::add_attention(ov::op::v13::ScaledDotProductAttention& node) {
     constexpr std::size_t mask = 3, scale = 4, sink = 5;
     if (node.get_input_size() > sink) return;

@@ -14,7 +14,7 @@
 
 namespace maskwise::openvino {
 
-// Locates a value by its reader, because its producer may be replaced. If `reader` is null, the
+// Locates a value by its consumer, because its producer may be replaced. If `reader` is null, the
 // value is `number`.
 struct value_source {
     ov::Node* reader = nullptr;
@@ -28,20 +28,20 @@ bool is_softmax(const ov::Node& node);
 bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 
 // Presents nodes as operators of src/graph: `end`, the Transposes of its result, and the nodes that
-// only `end` needs. An id is the address of the value's tensor or of the node. If `end` becomes
-// several operators, the ids of these operators and of their values are addresses inside `end`.
+// only `end` needs. An id is the address of the value's tensor or of the node, or an address inside
+// `end` if `end` becomes several operators.
 class model_ops {
 public:
-    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. A ScaledDotProductAttention
-    // becomes several operators, without the default scale and the causal boundary. A
-    // ScaledDotProductAttention with a sink becomes no operator. Nodes in `claimed` are omitted.
+    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. The latter becomes several
+    // operators, without the default scale and the causal boundary, or none if it has a sink. Nodes
+    // in `claimed` are omitted.
     model_ops(ov::Node& end, const node_set& claimed);
 
     const std::vector<graph::op>& operators() const { return ops_; } // in topological order
-    // The model nodes of an operator.
     const node_set& nodes_of(std::size_t op) const { return nodes_.at(op); }
     const value_source& source_of(std::size_t value) const { return sources_.at(value); }
-    // The node that produces the value: `end` or a Transpose of its result. Null for other values.
+    // Returns the node that produces the value, if it is `end` or a Transpose of its result, else
+    // null.
     std::shared_ptr<ov::Node> result_node(std::size_t value) const;
     bool leaves(std::size_t value) const { return shared_.contains(value); }
 

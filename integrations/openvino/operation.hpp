@@ -7,8 +7,8 @@
 
 namespace maskwise::openvino {
 
-// Base of Maskwise's operations. An operation runs in the oneTBB arena of the calling thread. Any
-// number of threads may evaluate an operation at once.
+// Base of Maskwise's operations. Runs in the calling thread's oneTBB arena. Any number of threads
+// may evaluate an operation at once.
 class operation : public ov::op::Op {
 public:
     using Op::Op;
@@ -18,9 +18,9 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 protected:
-    // If a Convert from boolean to u8 produces the condition, connects the Convert's boolean input
-    // instead. The bytes are the same. Throws ov::NodeValidationFailure if the condition's type is
-    // known and is neither boolean nor u8.
+    // If a Convert from boolean to u8 produces the condition, connects the Convert's input, which
+    // has the same bytes. Throws ov::NodeValidationFailure for a known type other than boolean and
+    // u8.
     void accept_cond(std::size_t input);
 
 private:
@@ -29,7 +29,7 @@ private:
 
 // Strides are empty if the tensor is dense.
 tensor_desc describe(const ov::Tensor& tensor);
-// Describes a condition. u8 becomes boolean, because the CPU plugin stores booleans as u8.
+// u8 becomes boolean, because the CPU plugin stores booleans as u8.
 tensor_desc describe_cond(const ov::Tensor& tensor);
 
 } // namespace maskwise::openvino

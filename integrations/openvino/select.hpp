@@ -6,15 +6,15 @@
 
 namespace maskwise::openvino {
 
-// Select-1 with inputs cond, then and else, and the attribute auto_broadcast (none or numpy). numpy
-// broadcasts all three inputs to each other, as OpenVINO's Select does. cond is boolean, or u8
-// after the CPU plugin's conversion. Any byte but 0 is true.
+// Select-1 with inputs cond, then and else, and the attribute auto_broadcast (none or numpy). As in
+// OpenVINO, numpy broadcasts all three inputs to each other. cond is boolean, or u8 after the CPU
+// plugin's conversion. Any byte but 0 is true.
 class select : public operation {
 public:
     OPENVINO_OP("Select", "maskwise")
 
     select() = default;
-    // Throws ov::NodeValidationFailure for types and shapes that do not fit, and for pdpd.
+    // Throws ov::NodeValidationFailure for wrong types and shapes, and for pdpd.
     select(const ov::OutputVector& inputs, const ov::op::AutoBroadcastSpec& broadcast);
 
     void validate_and_infer_types() override;

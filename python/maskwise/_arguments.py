@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def shown(value: Any) -> str:
-    """The value as one line of text."""
+    """Shortens the value to one line of text."""
     return " ".join(shortened(value).split())
 
 
 def flag(name: str, value: Any) -> bool:
-    """Converts a bool of Python or NumPy, or an integer 0 or 1."""
+    """Converts a Python or NumPy bool, or the integer 0 or 1."""
     if isinstance(value, (int, np.bool_, np.integer)) and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} is {shown(value)}, expected True or False")

@@ -29,7 +29,7 @@ def attention(
     return_statistics: bool = False,
     deterministic: bool = False,
 ) -> Any:
-    """Computes torch's scaled_dot_product_attention, without the fully masked tiles of scores.
+    """Computes torch's scaled_dot_product_attention, but skips fully masked tiles of scores.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ def attention(
         One dtype: float32, float16 or ml_dtypes.bfloat16; floats in lists are float32. Leading
         dimensions broadcast. Arrays with DLPack (jax, torch) are read in place, with any strides.
     attn_mask : Mask or array_like, optional
-        An array broadcasts to (..., L, S), and is read once for all heads that share it. A True
-        keeps a key. An array of float32 or query's dtype is added to the scores. Mask.dense(array)
+        An array broadcasts to (..., L, S) and is read once for all heads that share it. True keeps
+        a key. An array of float32 or query's dtype is added to the scores. Mask.dense(array)
         classifies tiles at the first call; later calls read only the partly masked tiles.
     dropout_p : 0
     is_causal : bool
         Row i keeps the keys 0 to i. Not allowed with a mask.
     scale : float, default 1 / sqrt(E)
     enable_gqa : bool
-        The number of heads H of query, (..., H, L, E), may be a multiple of key's and value's.
+        query's H in (..., H, L, E) may be a multiple of key's and value's.
     out : numpy.ndarray, or another writable array with DLPack (torch), optional
         Has the result's shape and dtype, and shares no memory with operands.
     soft_cap : float, optional
@@ -53,7 +53,7 @@ def attention(
     window : (left, right), optional
         Like Mask.window. May be combined with attn_mask or is_causal.
     sinks : array_like, optional
-        (..., H), float32 or query's dtype. One score per head that only adds to the softmax's sum.
+        (..., H), float32 or query's dtype. One score per head, only in the softmax's denominator.
     return_statistics : bool
     deterministic : bool
         The bits of a row depend only on its query and its unmasked keys and values. For torch
@@ -61,8 +61,8 @@ def attention(
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of query's dtype and memory order, with adjacent columns.
-    If arguments are arrays of other libraries with DLPack, the array is the first such library's.
+    out, or a new array (..., L, Ev) of query's dtype and memory order, with contiguous rows. If an
+    argument is a DLPack array of another library, the new array is the first such library's.
     With return_statistics, a pair: the array, and log(sum of exp(score)) per row in float32.
 
     A fully masked row is 0. Its logarithm is 0, or -inf without keys and sinks. Sums are float32.
@@ -86,7 +86,7 @@ def attention(
 
 def run(call: AttentionCall) -> Any:
     """Runs the call in the core, or as a torch operator if torch tracks a tensor, for example for
-    gradients. The core reads most tensors at once, which costs less than is_followed()."""
+    gradients. Tries the core first: it reads most tensors, and is_followed() costs more."""
     if has_tensors(call):
         from maskwise import _torch_tensors
 
@@ -126,7 +126,7 @@ def packed_attention(
 
     Shapes: query (rows, heads, E), key (keys, key heads, E), value (keys, value heads, Ev), result
     (rows, heads, Ev), statistics (heads, rows). Document i has the rows cu_seqlens_q[i] to
-    cu_seqlens_q[i + 1] - 1. cu_seqlens_k bounds its keys in the same way; default: cu_seqlens_q.
+    cu_seqlens_q[i + 1] - 1. cu_seqlens_k does the same for keys; default: cu_seqlens_q.
     Positions for is_causal and window align a document's last row with its last key, as in
     flash_attn_varlen_func. Everything else is as in attention.
     """
@@ -179,10 +179,9 @@ def explain_attention(
     window: tuple[int, int] | None = None,
     sinks: Any = None,
 ) -> str:
-    """Describes, as lines of text, the work of attention with these arguments: the numbers of
-    tiles of scores that are kept, mixed, skipped or deferred, and the saved work. A deferred tile
-    is computed last, and only if a row gives the tile a weight. Reads the mask, but computes no
-    attention.
+    """Describes the work of attention with these arguments: how many tiles of scores are kept,
+    partly masked, skipped or deferred, and the saved work. A deferred tile is computed last, and
+    only if a row gives it a nonzero weight. Reads the mask, but computes no attention.
     """
     _require_no_dropout(dropout_p)
     options = (is_causal, scale, enable_gqa, soft_cap, window, sinks)

@@ -12,16 +12,14 @@ if TYPE_CHECKING:
     from maskwise._mask import Mask
 
 ArrayOrNone = Any
-Array = Any  # an argument of numpy.asarray, a torch tensor or an array with DLPack
+Array = Any  # anything for numpy.asarray, a torch tensor or a DLPack array
 Window = tuple[int, int] | list[int]
 LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 
 
 class AttentionCall(NamedTuple):
-    """The arguments of attention by name.
-
-    The fields up to deterministic are the arguments of torch.ops.maskwise.attention, in order. The
-    annotations of these fields determine the operator's schema.
+    """The fields up to deterministic are the arguments of torch.ops.maskwise.attention, in order.
+    Their annotations determine the operator's schema.
     """
 
     query: Array
@@ -48,7 +46,7 @@ class AttentionCall(NamedTuple):
     page_table: ArrayOrNone = None
 
     def changed(self, **fields: Any) -> AttentionCall:
-        """Like _replace. torch.compile of torch 2.8 cannot trace _replace."""
+        """Like _replace, which torch.compile of torch 2.8 cannot trace."""
         before = dict(zip(AttentionCall._fields, self, strict=True))
         return AttentionCall(**{**before, **fields})
 
@@ -120,7 +118,7 @@ def require_sides(name: str, window: Any) -> None:
 
 
 def _mask_of_bias(call: AttentionCall) -> Mask:
-    """The rules of torch's CausalBias."""
+    """Converts torch's CausalBias."""
     from maskwise._mask import Mask
 
     bias = call.attn_mask

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 NAME = "flash_attn"
-VERSION = "2.8.3"  # the release whose names and signatures this package has
+VERSION = "2.8.3"  # the flash_attn release with the same names and signatures
 MARK = "__maskwise__"
 
 
@@ -142,8 +142,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs this package. Does nothing if a flash_attn package is installed, or if torch has a
-    GPU, on which the real package runs. Returns whether this package is installed."""
+    """Installs this package, unless another flash_attn exists, or torch has a GPU, where the real
+    flash_attn runs. Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():
@@ -158,7 +158,7 @@ def install() -> bool:
 
 
 def uninstall() -> None:
-    """Removes the package. Does nothing if install() has not installed the package."""
+    """Removes the package if install() has installed it."""
     for name in (NAME, f"{NAME}.flash_attn_interface", f"{NAME}.bert_padding"):
         if _is_maskwises(name):
             del sys.modules[name]

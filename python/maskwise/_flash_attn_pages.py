@@ -1,7 +1,6 @@
 """Keys and values in blocks: flash_attn's block_table.
 
-The blocks have shape (blocks, block size, heads, depth), the table (sequences, blocks of a
-sequence).
+Blocks have shape (blocks, block size, heads, depth), the table (sequences, blocks per sequence).
 """
 
 # mypy may check the package without torch.
@@ -20,7 +19,7 @@ from maskwise._torch_tensors import as_array, indices, is_followed
 
 
 def keys_of(blocks: torch.Tensor, table: torch.Tensor) -> int:
-    """Checks the table. Returns the number of keys for which a sequence has blocks."""
+    """Checks the table. Returns its capacity in keys per sequence."""
     if table.ndim != 2 or blocks.shape[1] == 0:
         shapes = f"{tuple(table.shape)} for blocks of {blocks.shape[1]} keys"
         raise ValueError(f"block_table has shape {shapes}, expected (sequences, blocks)")
@@ -30,7 +29,7 @@ def keys_of(blocks: torch.Tensor, table: torch.Tensor) -> int:
 
 
 def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor) -> None:
-    """Checks that the table has a block for each of the sequences' keys."""
+    """Checks that every key of every sequence has a block."""
     most = keys_of(blocks, table)
     if table.shape[0] != len(lengths):
         raise ValueError(f"block_table has {table.shape[0]} rows for {len(lengths)} sequences")
@@ -42,8 +41,7 @@ def require_blocks(blocks: torch.Tensor, table: torch.Tensor, lengths: torch.Ten
 
 
 def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor) -> AttentionCall:
-    """The call with `table` as its page table. If torch tracks the call, instead copies the
-    blocks."""
+    """Makes `table` the call's page table, or copies the blocks if torch tracks the call."""
     size = call.key.shape[1]
     most = int(lengths.max()) if lengths.numel() else 0
     table = table[:, : -(-most // size)]
@@ -54,7 +52,7 @@ def with_blocks(call: AttentionCall, table: torch.Tensor, lengths: torch.Tensor)
 
 
 def _unpaged(blocks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    """The keys of each sequence's blocks: (sequences, keys, heads, depth)."""
+    """Gathers each sequence's blocks as (sequences, keys, heads, depth)."""
     used = table.long().clamp(0, max(blocks.shape[0] - 1, 0))
     keys = table.shape[1] * blocks.shape[1]
     return blocks[used].reshape(table.shape[0], keys, *blocks.shape[2:])
@@ -67,8 +65,8 @@ def packed_with_blocks(
     cu_seqlens_k: torch.Tensor,
     is_causal: bool,
 ) -> AttentionCall:
-    """A call of packed rows, as one sequence of documents. A document's keys begin at the start of
-    a block."""
+    """Converts packed rows to one sequence of documents, whose keys each begin at a block's
+    start."""
     size, counts = call.key.shape[1], cu_seqlens_k.diff()
     mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(call.query), int(counts.sum()))
     blocks = -(-counts // size)

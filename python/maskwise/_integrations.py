@@ -24,7 +24,7 @@ class Integration:
     name: str
     module: str
     tested: tuple[str, ...]
-    use: str  # code or command of a user; the text that check() returns is appended
+    use: str  # what to type; the text that check() returns is appended
     check: Callable[[], str | None]  # raises if the integration fails
 
 
@@ -35,8 +35,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """The version up to the first + or -; empty if the package is not installed. Raises the error
-    of a failed import."""
+    """The version up to the first + or -; empty if the package is not installed. Passes on the
+    error of a failed import."""
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -62,7 +62,7 @@ def check_numpy() -> None:
 
 
 def check_torch() -> None:
-    """Runs each function in each type of FLOATS, by calls that are large enough for Maskwise."""
+    """Runs each function in each type of FLOATS. The sizes are large enough for Maskwise."""
     torch: Any = import_module("torch")
     integration: Any = import_module("maskwise.torch")
     flash, maskwise = import_module("maskwise.flash_attn"), import_module("maskwise")
@@ -94,7 +94,6 @@ def require_close(name: str, result: Any, expected: Any, most: float) -> None:
 
 
 def check_transformers() -> None:
-    """Runs a model in each type of FLOATS."""
     import_module("maskwise.transformers")
     transformers: Any = import_module("transformers")
     torch: Any = import_module("torch")
@@ -116,7 +115,6 @@ def check_onnxruntime() -> None:
 
 
 def check_openvino() -> None:
-    """Runs a model of attention in each type of FLOATS."""
     np, ov = import_module("numpy"), import_module("openvino")
     ops, integration = import_module("openvino.opset13"), import_module("maskwise.openvino")
     q = np.random.default_rng(5).random((1, 4, 160, 64), "f")

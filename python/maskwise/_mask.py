@@ -128,7 +128,7 @@ class _Rules:
         _require_equal("causal positions", *pairs)
 
     def __post_init__(self) -> None:
-        """Sets `numbers`, the rules as one array. The array is an input of torch graphs, so other
+        """Sets `numbers`, the rules as one array. The array is an input of torch graphs, so new
         rules need no new graph. Sets `slope_bits`, which a strict export could not compute."""
         bits = (np.array(one, np.float32).view(np.int32).tolist() for one in self.slopes)
         object.__setattr__(self, "slope_bits", tuple(map(tuple, bits)))
@@ -180,7 +180,7 @@ class _Rules:
 
 
 def _runs(ids: NDArray[Any]) -> list[tuple[int, int, int]]:
-    """(id, first index, count) of each run of equal ids."""
+    """Returns (id, first index, count) of each run of equal ids."""
     if ids.size == 0:
         return []
     first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
@@ -231,7 +231,7 @@ class Mask:
         Mask.causal() & Mask.packed(cu_seqlens)        # packed documents
         Mask.dense(array) & Mask.causal()              # any array, scanned once
 
-    Rules need no array: the engine skips a tile of scores, computes the whole tile, or masks its
+    Rules need no array: the engine skips a tile of scores, computes it unmasked, or masks its
     scores in registers. Per-sequence arguments are one integer, or one per entry of the batch
     dimension.
 
@@ -276,7 +276,7 @@ class Mask:
         """Keeps position - left <= key <= position + right, as flash_attn's window_size. -1
         removes a bound.
 
-        first_keys: this many first keys of a sequence are always in the window, for example as
+        first_keys: a sequence's first `first_keys` keys are always in the window, for example as
         attention sinks.
         """
         bounds = (_count("left", left, -1), _count("right", right, -1))
@@ -284,8 +284,8 @@ class Mask:
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
-        """Combines causal and a window: a row keeps the key at its position and the `size - 1` keys
-        before that key, as with transformers' sliding_window."""
+        """Causal with a window: a row keeps the key at its position and the `size - 1` keys before,
+        like transformers' sliding_window."""
         return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
 
     @classmethod
@@ -295,12 +295,12 @@ class Mask:
 
     @classmethod
     def prefix(cls, lengths: Any) -> Mask:
-        """Every row keeps this many first keys, even if causal, window or chunks mask the keys."""
+        """Every row keeps the first `lengths` keys, even if causal, window or chunks mask some."""
         return cls._from_rules(prefixes=_numbers("lengths", lengths))
 
     @classmethod
     def lengths(cls, lengths: Any) -> Mask:
-        """Keeps this many first keys of a sequence, for padding on the right."""
+        """Keeps the first `lengths` keys of a sequence, for padding on the right."""
         return cls._from_rules(lengths=_numbers("lengths", lengths))
 
     @classmethod
@@ -392,8 +392,8 @@ class Mask:
         return mask
 
     def _beside(self, array: Any, maps: _core.Maps | None = None) -> Mask:
-        """This mask's rules with another array or tensor, which is not copied. `maps` caches the
-        array's tiles, so with `maps` the array must not change."""
+        """Combines this mask's rules with another array or tensor, which is not copied. `maps`
+        caches the array's tiles, so with `maps` the array must not change."""
         mask = self._without_array()
         mask._array, mask._maps = array, maps
         return mask
@@ -478,7 +478,7 @@ def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:
-    """The array with its repeated dimensions cut to one element."""
+    """Cuts broadcast dimensions (stride 0) to one element."""
     return array[tuple(slice(None) if stride else slice(1) for stride in array.strides)]
 
 

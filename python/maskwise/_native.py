@@ -22,7 +22,7 @@ def has_tensors(call: AttentionCall) -> bool:
 
 @lru_cache(maxsize=16)
 def _mask_of(is_causal: bool, window: tuple[int, int] | None) -> Mask:
-    """A call without a mask needs no new Mask."""
+    """Cached, so that a call without a mask creates no Mask."""
     from maskwise._mask import Mask
 
     mask = Mask.causal() if is_causal else Mask()
@@ -30,8 +30,8 @@ def _mask_of(is_causal: bool, window: tuple[int, int] | None) -> Mask:
 
 
 def _parts(call: AttentionCall) -> tuple[tuple[Any, ...], Any, Any]:
-    """The operands query, key, value, the mask's array and sinks. The mask's rules, which include
-    window and is_causal, and its maps."""
+    """Returns the operands (query, key, value, the mask's array, sinks), the mask's rules including
+    window and is_causal, and the mask's maps."""
     mask, rules, maps = call.attn_mask, None, None
     if call.is_causal or call.window is not None:
         rule = _mask_of(call.is_causal, _plain_window(call.window))
@@ -50,7 +50,7 @@ def _parts(call: AttentionCall) -> tuple[tuple[Any, ...], Any, Any]:
 
 
 def _plain_window(window: Any) -> tuple[int, int] | None:
-    """Python integers, because _mask_of must not confuse 1, 1.0 and True."""
+    """Converts to Python integers, because the cache of _mask_of confuses 1, 1.0 and True."""
     if window is None or all(type(side) is int for side in window):
         return window if window is None else tuple(window)
     return window_mask(window)._rules.window
@@ -59,8 +59,8 @@ def _plain_window(window: Any) -> tuple[int, int] | None:
 def run_native_gradients(
     call: AttentionCall, outputs: tuple[Any, Any, Any], wants_mask: bool, wants_sinks: bool
 ) -> tuple[Any, ...]:
-    """The gradients of query, key, value, the mask's array and sinks. `outputs`: the result, its
-    statistics, and the gradient of the result. All arrays are tensors."""
+    """Returns the gradients of query, key, value, the mask's array and sinks. `outputs`: the
+    result, its statistics and its gradient. All arrays are tensors."""
     operands, rules, maps = _parts(call)
     result, statistics, gradient = outputs
     if gradient.stride(-1) != 1:  # for example 0 after sum()

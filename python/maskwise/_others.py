@@ -35,14 +35,13 @@ def overrides_numpy(value: object) -> bool:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether `value` is a torch tensor, including subclasses."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     return tensor is not None and isinstance(value, tensor)
 
 
 def refuse_unreadable(value: Any) -> None:
-    """Raises BufferError if torch negates the tensor's elements on reading, because DLPack export
-    drops that flag. Raises NotImplementedError for a tensor while torch traces."""
+    """Raises BufferError for a tensor with torch's negative flag, which DLPack export drops.
+    Raises NotImplementedError for a tensor while torch traces."""
     is_neg = getattr(value, "is_neg", None)
     if is_neg is not None and is_neg():
         raise BufferError("the elements of this tensor are negated when read: call resolve_neg()")
@@ -73,8 +72,8 @@ def plain_or_none(value: Any) -> Any:
 
 
 def result_converter(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]:
-    """A function that converts the result to an object of the first foreign operand's library,
-    over the same memory.
+    """Returns a function that converts a result, without a copy, to an array of the first foreign
+    operand's library.
     """
     first = next((operand for operand in operands if is_foreign(operand)), None)
     if first is None:
@@ -89,14 +88,13 @@ def result_converter(operands: tuple[Any, ...]) -> Callable[[NDArray[Any]], Any]
 
 
 def select(operands: tuple[Any, Any, Any], broadcasts: bool, dialect: int) -> Any:
-    """maskwise.select of operands that are not all NumPy arrays."""
     a, b, c = (np.asarray(plain(operand)) for operand in operands)
     convert_result = result_converter(operands)
     return convert_result(_core.select(a, b, c, broadcasts, dialect))
 
 
 def writable(out: Any) -> Any:
-    """An array over the memory of `out`. Raises TypeError or BufferError if NumPy cannot write to
+    """Returns a view of `out`. Raises TypeError or BufferError if NumPy cannot write to
     `out`."""
     refuse_unreadable(out)
     if is_tensor(out):

@@ -12,10 +12,10 @@ import numpy as np
 
 import maskwise
 
-# Default extents of dynamic dimensions. BATCH: for the first dimension of an input of rank 2 or
-# more. LONG: for other dimensions; makes masks large enough for Maskwise.
+# Default extents of dynamic dimensions. BATCH: first dimension of an input of rank 2 or more. LONG:
+# other dimensions; makes masks large enough for Maskwise.
 BATCH, LONG = 1, 128
-# Tolerances relative to the largest element, by the elements' bytes. Maskwise and the host round
+# Tolerances relative to the largest element, by element size in bytes. Maskwise and the host round
 # sums and exponentials differently.
 TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-3}
 
@@ -74,8 +74,8 @@ def first_line(failure: BaseException) -> str:
 
 
 def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Extents) -> Extents:
-    """Each dynamic dimension's extent: from the options, else the default. Prints the
-    extents. Exits if the options name a dimension that the model does not have."""
+    """Returns and prints each dynamic dimension's extent, from the options or the default. Exits if
+    the options name a dimension that the model does not have."""
     assumed: Extents = {}
     for _, _, dims in ports:
         for axis, dim in enumerate(dims):
@@ -97,8 +97,8 @@ def open_extents(parser: argparse.ArgumentParser, ports: list[Port], options: Ex
 
 
 def draw_inputs(ports: list[Port], extents: Extents) -> dict[str, Any]:
-    """Random inputs with a fixed seed. Integers are 0 and 1, because they may be indices. Prints
-    the shapes."""
+    """Returns random inputs with a fixed seed, and prints their shapes. Integers are 0 or 1,
+    because they may be indices."""
     random = np.random.default_rng(0)
     inputs: dict[str, Any] = {}
     for name, kind, dims in ports:
@@ -137,7 +137,7 @@ def seconds(run: Run) -> float:
 
 def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float = 0) -> bool:
     """Times both runs alternately, and prints whether their results agree. `rounds`: tolerance
-    relative to the largest element, for a host that computes in fewer bits than its results have.
+    relative to the largest element, for a host that computes in fewer bits than its results.
     """
     got, expected = with_it(), without()
     pairs = [(seconds(with_it), seconds(without)) for _ in range(turns + 1)]
@@ -152,8 +152,8 @@ def print_runs(other: str, with_it: Run, without: Run, turns: int, rounds: float
 
 
 def difference(got: Any, expected: Any) -> float:
-    """The largest difference of corresponding elements. Infinite if only one of two elements is
-    NaN, if shapes or dtypes differ, or if elements that are not floats differ."""
+    """Returns the largest difference of corresponding elements. Infinite if only one of two
+    elements is NaN, or if shapes, dtypes or elements that are not floats differ."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return np.inf

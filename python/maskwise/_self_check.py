@@ -22,7 +22,7 @@ def row(name: str, value: object) -> None:
 
 
 def loaded(name: str) -> str:
-    """Files that the process has mapped and whose names begin with `name`."""
+    """Returns the mapped files whose names begin with `name`."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     files = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     matching = sorted(file for file in files if Path(file).name.startswith(name))
@@ -83,7 +83,7 @@ def numpy_version() -> str:
 
 
 def examine_parts() -> int:
-    """The report on a package that cannot be loaded."""
+    """Reports on a package that cannot be loaded. Returns the exit status."""
     row("maskwise", f"CANNOT BE LOADED: {maskwise._broken.strip().splitlines()[0]}")
     row("folder", PACKAGE)
     row("python", f"{sys.version.split()[0]} {sys.executable}")

@@ -19,8 +19,8 @@ from maskwise._torch_tensors import is_in_mode, is_plain, is_readable
 
 
 def can_run(call: AttentionCall) -> bool:
-    """Whether the core can compute the gradients: torch tracks nothing but gradients, the core can
-    read the tensors, and key and value have equally many heads."""
+    """Whether the core can compute the gradients: torch tracks only gradients, the core can read
+    the tensors, and key and value have equally many heads."""
     operands = [call.query, call.key, call.value, mask_array(call), call.sinks]
     return (
         not torch.compiler.is_compiling()

@@ -79,15 +79,15 @@ def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.T
 
 
 def with_array(mask: Mask, array: torch.Tensor) -> Mask:
-    """The mask's rules with `array`. If the mask has an array, for padding with gaps, both arrays
-    are merged."""
+    """Returns the mask's rules with `array`, merged with the mask's own array (padding with gaps),
+    if there is one."""
     gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
     return mask._beside(restricted(array, gaps))
 
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """Padding as rules if each sequence's keys are adjacent, else as an array. `mask`: boolean
-    (batch, keys), or None for no padding. Keys past the mask's end are masked."""
+    """Returns padding as rules if each sequence's keys are adjacent, else as an array. `mask`:
+    boolean (batch, keys), or None. Keys past the mask's end are masked."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -107,7 +107,7 @@ def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
 def kept_places(
     q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
 ) -> torch.Tensor | None:
-    """is_causal and window as a boolean (rows, keys), or None if neither is set."""
+    """Returns is_causal and window as a boolean (rows, keys), or None if neither is set."""
     if not is_causal and window is None:
         return None
     left, right = (-1, -1) if window is None else window
@@ -120,14 +120,14 @@ def kept_places(
 
 
 def restricted(mask: torch.Tensor | None, kept: torch.Tensor | None) -> torch.Tensor | None:
-    """Combines a boolean or added mask with a boolean array of kept places. None masks nothing."""
+    """Combines a boolean or added mask with a boolean mask. None masks nothing."""
     if mask is None or kept is None:
         return kept if mask is None else mask
     return mask & kept if mask.dtype == torch.bool else mask.masked_fill(~kept, -torch.inf)
 
 
 def kept_keys(key_mask: torch.Tensor, keys: int) -> torch.Tensor:
-    """The mask cut or extended to (batch, keys). Keys past the mask's end are masked."""
+    """Cuts or extends the mask to (batch, keys). Keys past the mask's end are masked."""
     return torch.nn.functional.pad(key_mask, (0, max(0, keys - key_mask.shape[1])))[:, :keys]
 
 

@@ -66,8 +66,8 @@ def empty_result(call: AttentionCall) -> torch.Tensor:
 
 
 def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """An empty tensor with the layout of attention's result: adjacent columns, other dimensions in
-    the operand's memory order.
+    """Returns an empty tensor in the layout of attention's result: adjacent columns, other
+    dimensions in the operand's memory order.
     """
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # needed only in traces
 
@@ -75,7 +75,7 @@ def _empty_in_order(operand: torch.Tensor, shape: tuple[int, ...]) -> torch.Tens
     steps = (*(0,) * (last + 1 - operand.ndim), *operand.stride())
 
     def compare(one: int, other: int) -> int:
-        """Repeated dimensions come first. Dimensions with unknown strides stay in order."""
+        """Dimensions of stride 0 come first. Dimensions with unknown strides stay in order."""
         repeated = [guard_or_false(steps[axis] == 0) for axis in (one, other)]
         if any(repeated):
             return int(repeated[1]) - int(repeated[0])
@@ -114,7 +114,7 @@ def _(*operands: Any) -> torch.Tensor:
     device_types="cpu",
 )
 def attention_with_statistics(*operands: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The operator for calls that need a gradient. Also returns log(sum of exp(score)) per row."""
+    """The operator for calls that need a gradient; also returns log(sum of exp(score)) per row."""
     return run_native(_native_call(AttentionCall(*operands)).changed(return_statistics=True))
 
 
@@ -225,8 +225,8 @@ attention_with_statistics.register_autograd(_backward, setup_context=_save)
 
 
 def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
-    """Saves the rows' sums if a gradient is needed. Calls the core without another dispatch if
-    torch tracks nothing."""
+    """Saves the rows' statistics if a gradient is needed. If torch tracks nothing, calls the core
+    without another dispatch."""
     call = AttentionCall(*operands)
     if not is_in_mode():
         result = run_if_readable(_native_call(call), refuses_gradients=True)
@@ -259,8 +259,8 @@ def _(*operands: Any) -> Any:
 
 @attention.register_vmap
 def _(info: Any, in_dims: tuple[Any, ...], *operands: Any) -> tuple[torch.Tensor, int]:
-    """Moves mapped dimensions first and inserts dimensions of 1 after them, so that mapped operands
-    have equally many broadcast dimensions."""
+    """Moves mapped dimensions first, followed by dimensions of 1, so that mapped operands have
+    equally many broadcast dimensions."""
     call = AttentionCall(*operands)
     mapped = dict.fromkeys(OPERATOR_FIELDS) | dict(zip(OPERATOR_FIELDS, in_dims, strict=False))
     if call.mask_rules is not None and call.attn_mask is None:
@@ -332,8 +332,7 @@ def run_as_torch_op(call: AttentionCall) -> Any:
 
 
 def _is_strict_export() -> bool:
-    """Whether a strict export runs. In a strict export, NumPy arrays from outside the model have no
-    elements."""
+    """Whether a strict export runs. NumPy arrays from outside the model then have no elements."""
     return torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling()
 
 
@@ -352,8 +351,8 @@ def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
-    """Runs the operator. The operator has no tangents, so torch's operators compute calls in
-    forward mode."""
+    """Runs the operator, or torch's operators in forward mode, because the operator has no
+    tangents."""
     if forward_ad._current_level < 0:
         return call_operator(call)
     with sdpa_kernel(SDPBackend.MATH):

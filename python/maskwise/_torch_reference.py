@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from maskwise._mask import Mask
 
-# Operands that may have gradients and that vmap may map: name, and number of dimensions that do not
-# broadcast.
+# Operands that may have gradients and that vmap may map, with their number of dimensions that do
+# not broadcast.
 TENSORS = {"query": 2, "key": 2, "value": 2, "attn_mask": 2, "sinks": 0}
 
 
@@ -49,8 +49,8 @@ def kept_by_rules(call: AttentionCall) -> torch.Tensor:
 
 
 def reference(call: AttentionCall, dropout_p: float = 0.0) -> torch.Tensor:
-    """Attention in torch's operators, which have gradients: SDPA, or single operators for options
-    that SDPA lacks."""
+    """Computes attention by torch's operators, which have gradients: by SDPA, or by single
+    operators for options that SDPA lacks."""
     count, leading = own_dimensions(call), result_shape(call)[: -own_dimensions(call)]
     q, k, v = (one.expand(*leading, *one.shape[-count:]) for one in call[:3])
     kept = kept_places(q, k, call.is_causal, call.window, call.offset)
@@ -90,9 +90,9 @@ def gradients_of(
     gradient: torch.Tensor,
     compute: Callable[[], tuple[torch.Tensor, ...]],
 ) -> dict[str, torch.Tensor]:
-    """The wanted gradients, in the operands' shapes and types. compute() returns the engine's
-    gradients. torch computes gradients that need gradients themselves, and gradients of calls whose
-    key and value have different numbers of heads."""
+    """Returns the wanted gradients, in the operands' shapes and types. compute() returns the
+    engine's gradients. torch computes gradients that need gradients themselves, and gradients of
+    calls whose key and value have different numbers of heads."""
     if torch.is_grad_enabled() or has_unlike_heads(call):
         return gradients_by_torch(call, wanted, gradient)
     return {
@@ -128,7 +128,7 @@ def with_window(call: AttentionCall) -> Mask:
 
 
 def without_rules(call: AttentionCall) -> AttentionCall:
-    """The call with its rules and window as an array, because the operator takes no Mask."""
+    """Returns the call with its rules and window as an array: the operator takes no Mask."""
     if is_traced() or any(map(is_symbol, call[:3])):
         refuse_traced(*call[:3])
     leading = () if call.is_packed else result_shape(call)[:-2]

@@ -37,7 +37,7 @@ def is_symbol(value: Any) -> bool:
 
 
 def refuse_traced(*operands: Any) -> None:
-    """Raises NotImplementedError while torch traces, because elements that Maskwise reads would
+    """Raises NotImplementedError while torch traces, because the elements that Maskwise reads would
     become constants of the trace."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
     is_recorded = proxies is not None and proxies.get_proxy_mode() is not None
@@ -55,7 +55,7 @@ def is_in_mode() -> bool:
 
 
 def is_plain(one: torch.Tensor) -> bool:
-    """Whether the tensor is no subclass and not wrapped, for example by vmap."""
+    """Whether the tensor is neither of a subclass nor wrapped, for example by vmap."""
     return type(one) in PLAIN and not torch._C._functorch.is_functorch_wrapped_tensor(one)
 
 
@@ -69,7 +69,7 @@ def is_changing_calls() -> bool:
 
 
 def is_followed(call: AttentionCall) -> bool:
-    """Whether torch tracks a tensor, by a gradient, tangent, vmap, mode, autocast or graph."""
+    """Whether torch tracks a tensor by a gradient, tangent, vmap, mode, autocast or graph."""
     if is_changing_calls():
         return True
     optional = [one for one in (mask_array(call), call.sinks) if one is not None]
@@ -81,7 +81,6 @@ def is_followed(call: AttentionCall) -> bool:
 
 
 def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Detaches the tensors that require gradients."""
     return tuple(one.detach() if getattr(one, "requires_grad", False) else one for one in operands)
 
 
@@ -97,8 +96,8 @@ def is_readable(value: torch.Tensor) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """An array over the same memory. This is faster than DLPack, and torch can still resize the
-    tensor, unlike after tensor.numpy()."""
+    """Returns an array over the same memory. Faster than DLPack; unlike after tensor.numpy(), torch
+    can still resize the tensor."""
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)
@@ -133,7 +132,7 @@ def writable(out: torch.Tensor) -> Any:
 
 
 def mark_written(out: torch.Tensor) -> None:
-    """Tells torch about the write, so that torch refuses gradients that need the old elements."""
+    """Tells torch about the write, so that it refuses gradients that need the old elements."""
     if not out.is_inference():
         torch.autograd.graph.increment_version(out)
 
@@ -148,8 +147,7 @@ def is_deterministic() -> bool:
 
 
 def empty_like(array: Any) -> torch.Tensor:
-    """A tensor in torch's memory with the shape, strides and dtype of an array. No stride may be
-    negative."""
+    """Returns a new tensor with an array's shape, strides and dtype. No stride may be negative."""
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return empty(array.shape, strides, as_tensor(np.empty(0, array.dtype)).dtype)
 
@@ -159,7 +157,7 @@ def empty(extents: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype
 
 
 def as_tensor(value: Any) -> Any:
-    """A tensor over an array's memory. Other objects are returned unchanged."""
+    """Returns a tensor over an array's memory, and other objects unchanged."""
     if type(value) is not np.ndarray:
         return value
     if is_bfloat16(value):

@@ -22,7 +22,7 @@ READS_MASKS = torch.__version__ >= (2, 15)
 
 def add_to_cache_keys(schema: str) -> None:
     """Adds Maskwise's version and its operator's schema to torch's keys of compiled graphs on disk,
-    because torch's own keys contain neither the version nor the schema.
+    because torch's keys contain neither.
     """
     config = torch.compiler.config
     mark = f"maskwise {version()} {sha256(schema.encode()).hexdigest()[:16]}"

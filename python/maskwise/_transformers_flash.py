@@ -16,8 +16,7 @@ from maskwise._transformers_mask import LazyMask, is_traced, mask, variables
 
 
 def flash_mask(**arguments: Any) -> torch.Tensor | None:
-    """Calls mask(). Returns None in continuous batching, where layers read the keys from a paged
-    cache."""
+    """Calls mask(). Returns None in continuous batching: layers read keys from a paged cache."""
     documents = _documents_of(arguments["mask_function"])
     if documents is not None and documents.shape[-1] != arguments["kv_length"]:
         return None
@@ -25,7 +24,7 @@ def flash_mask(**arguments: Any) -> torch.Tensor | None:
 
 
 def _documents_of(function: Any) -> torch.Tensor | None:
-    """Each row's document, from transformers' mask functions; None if they use no documents."""
+    """Returns each row's document, from transformers' mask functions; None without documents."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         return None
     name, arguments = function.__qualname__.partition(".<locals>")[0], variables(function)
@@ -42,9 +41,9 @@ def padded_mask(
     window: int | None,
     documents: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """The mask that aligns the last row with the last key; None if no mask is needed. padding:
-    boolean (batch, keys). shape: batch, rows and keys. window: number of keys on either side,
-    including the row's own key. documents: the result of traced_documents()."""
+    """Returns the mask, with the last row aligned to the last key; None if no mask is needed.
+    padding: boolean (batch, keys). shape: batch, rows and keys. window: number of keys on either
+    side, including the row's own key. documents: the result of traced_documents()."""
     batch, rows, keys = shape
     if documents is not None:
         kept = _written(padding, rows, keys, causal, window)
@@ -62,7 +61,7 @@ def padded_mask(
 def _written(
     padding: torch.Tensor | None, rows: int, keys: int, causal: bool, window: int | None
 ) -> torch.Tensor:
-    """The mask without documents, by operators that torch can trace."""
+    """Computes the mask without documents, by operators that torch can trace."""
     places = torch.arange(keys, device=None if padding is None else padding.device)
     distance = places - places[keys - rows :, None]
     kept = distance <= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
@@ -85,7 +84,7 @@ def _is_one_sequence(others: dict[str, Any], query: torch.Tensor, key: torch.Ten
 
 
 def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) -> dict[str, Any]:
-    """The layer's arguments. Adds cu_seq_lens if the position_ids restart."""
+    """Returns the layer's arguments, with cu_seq_lens added if the position_ids restart."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or is_traced(positions):
         return others
@@ -99,8 +98,8 @@ def packed_ends(others: dict[str, Any], query: torch.Tensor, key: torch.Tensor) 
 def traced_documents(
     others: dict[str, Any], query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """Each row's document from traced position_ids; all 0 if there is only one document. None if
-    the position_ids are not traced, or cannot define documents."""
+    """Returns each row's document from traced position_ids; all 0 if there is only one. None if the
+    position_ids are not traced, or cannot define documents."""
     positions = others.get("position_ids")
     if not _is_one_sequence(others, query, key) or not is_traced(positions):
         return None

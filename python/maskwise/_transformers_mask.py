@@ -22,7 +22,7 @@ from maskwise.torch import is_small
 
 
 class LazyMask(torch.Tensor):
-    """A boolean mask (batch, 1, rows, keys). Its elements are computed when they are first read."""
+    """A boolean mask (batch, 1, rows, keys). Elements are computed when they are first read."""
 
     rules: Mask
     written: torch.Tensor | None
@@ -166,8 +166,8 @@ def _documents(ids: torch.Tensor, place: _Place) -> Mask:
 
 
 def _remapped(function: Any, place: _Place) -> Mask:
-    """The rules of a function of positions within documents. Within a document, the distance of two
-    positions equals the distance of the row and the key, so causal and window rules are the same.
+    """The rules of a function of positions within documents. Within a document, the distance from
+    row to key is the same as in the sequence, so causal and window rules are the same.
     """
     place.is_remapped = True
     rules = _rules_of(function, place)
@@ -215,8 +215,8 @@ def _graph_rules(mask_function: Any, padding: Any, first_row: Any, first_key: in
 def _with_rules(
     mask: torch.Tensor | None, function: Any, padding: Any, first_row: Any, first_key: Any
 ) -> torch.Tensor | None:
-    """Attaches the rules, if they can be read, to the mask for Maskwise's layers. If all layers use
-    the rules, the compiler drops the mask."""
+    """Attaches the rules, if they can be read, to the mask. If all layers use the rules, the
+    compiler drops the mask."""
     if mask is None or type(first_key) is not int or not can_read_functions():
         return mask
     try:
@@ -228,8 +228,8 @@ def _with_rules(
 
 
 def can_read_functions() -> bool:
-    """Whether a graph is traced and the tracer can read the variables of a mask function:
-    torch.compile since 2.15, and non-strict export, which runs Python."""
+    """Whether a graph is traced and the tracer can read a mask function's variables: torch.compile
+    since 2.15, and non-strict export, which runs Python."""
     is_dynamo = torch.compiler.is_dynamo_compiling()
     return torch.compiler.is_compiling() and (READS_MASKS or not is_dynamo)
 
@@ -253,7 +253,7 @@ def mask(
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """The mask for all layers of one kind, such as sliding, in one forward pass of a model.
+    """Returns the mask for all layers of one kind, such as sliding, in one forward pass.
 
     transformers before 5.3 passes `cache_position`, the rows' positions, instead of q_length and
     q_offset.
@@ -295,7 +295,7 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """Whether attention() will probably find the call too small. There is no query yet, so the
-    config's hidden_size, or else 1024, stands for heads * depth."""
+    """Whether attention() will probably find the call too small. There is no query yet, so heads *
+    depth is the config's hidden_size, else 1024."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

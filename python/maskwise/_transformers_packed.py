@@ -51,8 +51,8 @@ class Packed:
 
 
 def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The document of each place, and the place's index in the document. Places past the last
-    document's end get the number of documents."""
+    """Returns each position's document and index in the document. Positions past the last document
+    get the number of documents."""
     places = torch.arange(length, device=ends.device)
     document = torch.searchsorted(ends[1:].contiguous(), places, right=True)
     return document, places - ends[document]
@@ -61,7 +61,7 @@ def _places(ends: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor
 def packed_of(
     others: dict[str, Any], query: torch.Tensor, causal: bool, window: int | None = None
 ) -> Packed | None:
-    """Documents from a layer's arguments cu_seq_lens_q and cu_seq_lens_k; None without them."""
+    """Returns documents from a layer's cu_seq_lens_q and cu_seq_lens_k; None without these."""
     ends = others.get("cu_seq_lens_q")
     if ends is None:
         return None
@@ -76,8 +76,8 @@ def packed_of(
 def rules_and_array(
     packed: Packed, mask: torch.Tensor | None, rules: Mask | None
 ) -> tuple[Mask, torch.Tensor | None]:
-    """Combines the documents with a mask and its `rules`. If rules cannot express the
-    combination, also returns the mask, as an array."""
+    """Combines the documents with a mask and the mask's `rules`. If rules cannot express the
+    combination, also returns the mask as an array."""
     packed_rules = packed.rules()
     if rules is None or mask is None:
         return packed_rules, mask

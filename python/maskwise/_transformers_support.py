@@ -87,7 +87,7 @@ def _with_check(correct: Any) -> Any:
 
 
 def _without_download(adjust: Any) -> Any:
-    """Skips transformers' search for an installed or downloaded package, for names with "flash"."""
+    """Skips transformers' search for a package to install or download, for names with "flash"."""
 
     def check_and_adjust(
         self: Any,
@@ -121,8 +121,7 @@ def _with_error(assign: Any) -> Any:
 def serve_paged_caches() -> None:
     """Makes continuous batching call Maskwise's functions instead of flash_attn's.
 
-    Patches transformers, which has no public hook for functions that are not from a package or a
-    hub.
+    Patches transformers, whose public hooks accept only functions from a package or a hub.
     """
     load = getattr(flash_utils, "_lazy_imports", None)
     helpers = [getattr(flash_utils, name, None) for name in ("_pad_input", "_unpad_input")]

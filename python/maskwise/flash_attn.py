@@ -1,11 +1,11 @@
-"""flash_attn's functions on CPUs, under its names and with its defaults.
+"""flash_attn's functions on CPUs, with the same names and defaults.
 
     from maskwise.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 Operands are torch tensors (batch, rows, heads, depth), or (rows, heads, depth) if sequences are
-packed. Keys and values may have fewer heads. `causal` and `window_size` align the last row with the
-last key. `window_size` is (left, right); -1 is no bound. `s_aux` is a sink per head. float32 is
-supported, too. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout raises
+packed. float32 is supported, too. Keys and values may have fewer heads. `causal` and `window_size`
+align the last row with the last key. `window_size` is (left, right); -1 is no bound. `s_aux` is a
+sink per head. `deterministic`, `num_splits` and the `max_seqlen`s have no effect. Dropout raises
 NotImplementedError.
 
     maskwise.flash_attn.install()    # until uninstall(), programs can import flash_attn
@@ -78,14 +78,14 @@ def _detached(value: Any) -> Any:
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
     """Replaces Maskwise's 0 by -infinity for rows without keys, so that a caller can merge results
-    for parts of the keys. With a sink, no row's sum is empty."""
+    over slices of the keys. With a sink, no row's sum is empty."""
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
 
 def _empty_rows(
     positions: torch.Tensor, keys: Any, causal: bool, window: tuple[int, int], first: Any = 0
 ) -> torch.Tensor:
-    """Whether a row, by its position, keeps none of the keys [first, keys) of its sequence."""
+    """Whether the rows at these positions keep none of the keys [first, keys) of their sequence."""
     left, right = window
     lowest = _integers(first).clamp(min=0)
     highest = _integers(keys) - 1
@@ -144,7 +144,7 @@ def flash_attn_varlen_func(
     s_aux: torch.Tensor | None = None,
 ) -> Any:
     """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
-    heads, depth), and cu_seqlens_k counts each sequence's keys in its blocks.
+    heads, depth), and cu_seqlens_k counts the keys of each sequence in its blocks.
     """
     _refuse_dropout("flash_attn_varlen_func", dropout_p)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
@@ -171,7 +171,7 @@ def flash_attn_varlen_func(
 
 
 def _shared(slopes: torch.Tensor) -> torch.Tensor:
-    """Slopes per head. Packed sequences are documents of one sequence, so they share slopes."""
+    """Returns slopes per head. Packed sequences are documents of one sequence and share slopes."""
     if slopes.ndim == 2 and (slopes != slopes[:1]).any():
         raise NotImplementedError("maskwise's flash_attn_varlen_func has no slopes per sequence")
     return slopes[0] if slopes.ndim == 2 else slopes
@@ -205,7 +205,7 @@ def _places(
 
 @contextmanager
 def _appended(caches: list[tuple[torch.Tensor, Any, Any]]) -> Iterator[None]:
-    """Writes new keys and values to their places. Restores the old contents if the body raises."""
+    """Writes new keys and values to the caches. Restores the old contents if the body raises."""
     before = [(cache, places, cache.detach()[places]) for cache, places, _ in caches]
     try:
         for cache, places, new in caches:
@@ -269,7 +269,7 @@ def flash_attn_with_kvcache(
 
     First, rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k. Row i is at
     position cache_seqlens + i. Without causal and window, all rows of q are at cache_seqlens. Then
-    k and v are written into the cache after each sequence's cache_seqlens.
+    k and v are written into the cache, from each sequence's cache_seqlens on.
     """
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
@@ -335,16 +335,15 @@ def _attend_lengths(
 
 
 def install() -> bool:
-    """Installs a package named flash_attn, with bert_padding and flash_attn_interface. Does nothing
-    if a flash_attn package is installed, or if torch has a GPU. Returns whether Maskwise's package
-    is installed."""
+    """Installs a package flash_attn with bert_padding and flash_attn_interface, unless a flash_attn
+    package is installed or torch has a GPU. Returns whether Maskwise's package is installed."""
     from maskwise import _flash_attn_package
 
     return _flash_attn_package.install()
 
 
 def uninstall() -> None:
-    """Removes install()'s package. Without install() it does nothing."""
+    """Removes install()'s package, if it is installed."""
     from maskwise import _flash_attn_package
 
     _flash_attn_package.uninstall()

@@ -11,7 +11,7 @@ import maskwise
 
 
 def library() -> str:
-    """Path of the plugin, for `LD_PRELOAD`.
+    """Returns the plugin's path, for `LD_PRELOAD`.
 
     Raises
     ------

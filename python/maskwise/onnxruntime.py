@@ -36,7 +36,7 @@ class ModelProto(Protocol):
 
 
 def library() -> str:
-    """Path of the provider, for RegisterExecutionProviderLibrary.
+    """Returns the provider's path, for RegisterExecutionProviderLibrary.
 
     Raises
     ------
@@ -47,8 +47,8 @@ def library() -> str:
 
 
 def devices() -> list[Any]:
-    """The provider's devices for `SessionOptions.add_provider_for_devices`; empty if the provider
-    is not registered.
+    """Returns the provider's devices for `SessionOptions.add_provider_for_devices`; empty if the
+    provider is not registered.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def session(
     enable: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Creates an `onnxruntime.InferenceSession`. Maskwise runs the nodes that it claims, the CPU
+    """Creates an `onnxruntime.InferenceSession`. Maskwise runs the nodes that it claims; the CPU
     provider runs other nodes.
 
     Parameters

@@ -28,8 +28,8 @@ from maskwise import _arguments
 
 
 def library() -> str:
-    """Path of the extension, for `core.add_extension`. A core needs the extension to read or import
-    files of accelerated models.
+    """Returns the extension's path, for `core.add_extension`. A core needs the extension to read or
+    import files of accelerated models.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def accelerate(
     precision : "f32", "bf16", openvino.Type or None
         The INFERENCE_PRECISION_HINT that you pass to `core.compile_model`, because operations
         cannot read the hint. OpenVINO's default is `core.get_property("CPU",
-        "INFERENCE_PRECISION_HINT")`. With "bf16", attention of f32 is computed in bf16. With None,
+        "INFERENCE_PRECISION_HINT")`. With "bf16", f32 attention is computed in bf16. With None,
         attention is computed in the model's type. On CPUs with AVX512_BF16, None replaces only
         causal f32 attention, because OpenVINO's default on these CPUs is bf16.
 
@@ -131,7 +131,7 @@ def _model(model: Any) -> Any:
 
 
 def _nodes(model: ov.Model) -> Iterator[ov.Node]:
-    """The nodes of a model, including the nodes in bodies."""
+    """Yields the nodes of a model, including those in bodies."""
     for node in model.get_ordered_ops():
         yield node
         kind = node.get_type_name()

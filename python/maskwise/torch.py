@@ -154,7 +154,7 @@ def _scaled_dot_product_attention(
 
 
 def _run(call: AttentionCall) -> torch.Tensor | None:
-    """None if the core cannot read an operand."""
+    """Returns None if the core cannot read an operand."""
     result = run_if_readable(call, refuses_gradients=True)
     if result is None and _torch_gradients.can_run(call):
         result = _torch_gradients.run(call)
@@ -162,9 +162,9 @@ def _run(call: AttentionCall) -> torch.Tensor | None:
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
-    """The result in the layout that torch's result would have: contiguous for plain operators,
-    like query's for the fused kernel. Maskwise's layout differs from the fused kernel's only if
-    query has repeated dimensions.
+    """Returns the result in the layout of torch's: contiguous for plain operators, like query's for
+    the fused kernel. Maskwise's layout differs from the fused kernel's only if query has repeated
+    dimensions.
     """
     if is_plain:
         return result.contiguous()
@@ -218,7 +218,7 @@ def _selects() -> tuple[torch.Tensor, ...]:
 
 def _install_selects() -> None:
     """Replaces the kernels of where and masked_fill, or warns if that fails. torch chooses a
-    kernel at its first call, so this function first calls where and masked_fill. Maskwise reads
+    kernel at the first call, so this function first calls where and masked_fill. Maskwise reads
     private data of torch, so the results are compared with torch's."""
     with _disable_current_modes(), torch.inference_mode():
         wanted = _selects()

@@ -132,7 +132,7 @@ def attention(
     is_causal: bool | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """A layer's attention. Operands are (batch, heads, rows, depth), the result is (batch, rows,
+    """A layer's attention. Operands are (batch, heads, rows, depth). The result is (batch, rows,
     heads, columns)."""
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     packed = packed_of(others, query, causal and attention_mask is None)
@@ -216,7 +216,7 @@ def _in_graph(call: LayerCall) -> torch.Tensor:
 
 
 def _with_documents(call: LayerCall, mask: torch.Tensor | None) -> torch.Tensor | None:
-    """Combines the mask, as an array, with the documents, if there are any."""
+    """Combines the mask array with the documents, if any."""
     rows, keys = call.q.shape[2], call.k.shape[2]
     return mask if call.packed is None else call.packed.joined(mask, rows, keys)
 
@@ -250,7 +250,7 @@ def _mask_of_call(call: LayerCall) -> Mask:
 
 
 def _rules_of_call(call: LayerCall) -> Mask | None:
-    """The mask's rules; None if the layer must use the elements of an array."""
+    """Returns the mask's rules, or None if the layer must use the elements of an array."""
     if isinstance(call.mask, LazyMask):
         shape = (call.q.shape[0], 1, call.q.shape[2], call.k.shape[2])
         return call.mask.unchanged_rules() if call.mask.shape == shape else None

@@ -54,7 +54,6 @@ void check_types(const attention_call& call) {
     if (!call.mask.is_none()) check_mask_type(call, type);
 }
 
-// The extents without the last one.
 dims rows_of(const dims& extents) {
     return dims(std::span(extents.begin(), extents.end() - 1));
 }
@@ -110,8 +109,8 @@ attention_desc describe_inputs(const attention_call& call) {
     return desc;
 }
 
-// A hint if the mask's shape is (batch, keys), like a tokenizer's padding mask. attn_mask reads two
-// dimensions as (rows, keys).
+// Returns a hint if the mask's shape is (batch, keys), like a tokenizer's padding mask. A 2-D
+// attn_mask is (rows, keys).
 std::string hint_of_padding(const dims& mask, const dims& scores) {
     const int rank = scores.rank();
     if (rank < 3 || mask != dims{scores[0], scores[rank - 1]}) return "";
@@ -246,7 +245,7 @@ nb::object tuple_of(const dims& numbers, std::int64_t divisor) {
     return tuple;
 }
 
-// A tensor in memory that torch allocates, so that a program can resize the tensor.
+// A tensor whose memory torch allocates, so that a program can resize it.
 allocation allocate_tensor(const tensor_desc& desc) {
     const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
     const nb::handle empty = MASKWISE_IMPORTED("maskwise._torch_tensors", "empty");

@@ -12,7 +12,7 @@
 namespace maskwise::python {
 
 // The numbers that determine a plan. For few elements, compile() takes longer than the Select, even
-// if the library has cached the plan. So a call first looks for the plan of an equal key.
+// if the library has cached the plan, so a call first searches for an equal key.
 class call_key {
 public:
     void push(npy_intp value) {
@@ -52,7 +52,7 @@ private:
 template <class Plan>
 class recent_calls {
 public:
-    // The cached plan for the key, or the result of compile(), which may release the GIL.
+    // Returns the cached plan for the key, or the result of compile(), which may release the GIL.
     template <class Compile>
     Plan find(const call_key& key, const Compile& compile) {
         return key.fits() ? plans_.find(key, compile) : compile();

@@ -11,13 +11,13 @@
 
 namespace maskwise::python {
 
-// where(): the result of numpy.where, for a request that is not way::numpy. `out` is none, or
-// receives the result and is returned. Throws nb::python_error (ValueError, TypeError), or
-// maskwise::error if out's layout cannot be written. Throws before the first write, unless a cast
-// of NumPy fails. Releases the GIL while elements are moved.
+// where(): returns numpy.where's result for a request that is not way::numpy: `out`, or a new array
+// if `out` is none. Throws nb::python_error (ValueError, TypeError), or maskwise::error if out's
+// layout cannot be written. Throws before the first write, unless a NumPy cast fails. Releases the
+// GIL while it moves elements.
 nb::object run(const request& call, nb::handle out);
 
-// The plan of a request for way::plan. Allocates a result to get its layout.
+// Returns the plan of a way::plan request. Allocates a result to get its layout.
 plan plan_of(const request& call);
 
 // select(): dst = cond ? src_0 : src_1 for exact NumPy arrays, by the rules of a dialect: no
@@ -26,12 +26,12 @@ plan plan_of(const request& call);
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
-// A Mask's rules, with the number of heads of the slopes, which mask_rules lack.
+// A Mask's rules, and the number of heads that its slopes are for.
 struct shaped_rules : mask_rules {
     std::int64_t slope_heads = 0;
 };
 
-// Throws nb::python_error (ValueError) if there are slopes of another number of heads.
+// Throws nb::python_error (ValueError) if there are slopes for another number of heads.
 void require_slope_heads(const shaped_rules& rules, std::int64_t heads);
 
 // A maskwise._call.AttentionCall for the core. Arrays are exact NumPy arrays; out may be a
@@ -57,15 +57,15 @@ struct attention_call {
 // Releases the GIL while it computes.
 nb::object attention(const attention_call& call);
 
-// A call, its result and statistics, and the gradient of a function of the result.
+// A call, its result and statistics, and the result's gradient.
 struct gradients_call {
     attention_call attention;
     nb::object result, statistics, gradient;
     bool wants_mask = false, wants_sinks = false;
 };
 
-// Returns the gradients of query, key and value, in their types, with the result's leading
-// dimensions. Then the gradients of mask and sinks in float32; none if not wanted. Throws as
+// Returns the gradients of query, key and value in their types, with the result's leading
+// dimensions, then the gradients of mask and sinks in float32, or none if not wanted. Throws as
 // attention().
 nb::object attention_gradients(const gradients_call& call);
 
@@ -75,27 +75,27 @@ nb::object explain_attention(const attention_call& call);
 // Adds the classes Rules and Maps, the native parts of Python's Mask.
 void add_mask(nb::module_& module);
 
-// A read-only NumPy array over the memory of an object with __dlpack__. The array keeps the memory
-// alive. bfloat16 becomes bfloat16_bits(). Throws nb::python_error: BufferError if the memory is
-// not on the CPU, TypeError for types that NumPy does not have, and the library's own errors
+// Returns a read-only NumPy array over the memory of an object with __dlpack__. The array keeps the
+// memory alive. bfloat16 becomes bfloat16_bits(). Throws nb::python_error: BufferError if the
+// memory is not on the CPU, TypeError for types that NumPy lacks, and the library's own errors
 // (torch: BufferError for a tensor that requires a gradient).
 nb::object view_of(nb::handle foreign);
 
-// A writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The address
-// is not checked.
+// Returns a writable NumPy array over memory that `owner` keeps alive. Strides are in elements. The
+// address is not checked.
 nb::object view_at(std::uintptr_t address, const std::vector<std::int64_t>& extents,
                    const std::vector<std::int64_t>& strides, nb::object dtype, nb::object owner);
 
-// A NumPy array over the memory of a torch tensor, for reading. Unset if the value is not exactly a
-// torch.Tensor or torch.nn.Parameter, or if the core cannot read the elements: they are not in the
-// CPU's memory, torch negates them when it reads them, or attention has no such dtype. Also unset
-// with `refuses_gradients`, if the tensor requires a gradient. Throws nothing for such values.
+// Returns a read-only NumPy array over a torch tensor's memory. Returns an unset object if the
+// value is not exactly a torch.Tensor or torch.nn.Parameter, if the elements are not in CPU memory,
+// if torch negates the elements when it reads them, or if attention does not support the dtype.
+// With `refuses_gradients`, also if the tensor requires a gradient. Throws nothing for such values.
 nb::object view_of_tensor(nb::handle value, bool refuses_gradients);
 
-// The address of the elements of a torch tensor on the CPU. Throws torch's error if there is none.
+// Returns the address of a CPU torch tensor's elements. Throws torch's error if there is none.
 void* data_of_tensor(nb::handle tensor);
 
-// An object with __dlpack__ over a NumPy array's memory. Supports bfloat16, which
+// Returns an object with __dlpack__ over a NumPy array's memory. Supports bfloat16, which
 // numpy.ndarray.__dlpack__ refuses.
 nb::object exported(nb::handle array);
 

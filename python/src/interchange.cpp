@@ -17,7 +17,7 @@ namespace {
 
 using any_array = nb::ndarray<nb::ro>;
 
-// DLPack's codes and NumPy's letters. NumPy has no letter for bfloat16.
+// DLPack's type codes and NumPy's kind letters. NumPy has no letter for bfloat16.
 struct kind {
     nb::dlpack::dtype_code code;
     char letter;
@@ -80,8 +80,7 @@ nb::object view_memory(const any_array& memory) {
                       0, std::move(owner));
 }
 
-// The start of DLPackExchangeAPI, version 1 of DLPack: functions that a library shares as a
-// capsule.
+// The first members of DLPack 1's DLPackExchangeAPI: functions that a library exports in a capsule.
 struct exchange_functions {
     struct {
         std::uint32_t major, minor;
@@ -121,7 +120,7 @@ bool is_plain_tensor(nb::handle value) {
            type.is(MASKWISE_IMPORTED("torch.nn", "Parameter"));
 }
 
-// Unset for dtypes that attention does not have.
+// Unset for dtypes that attention does not support.
 nb::object dtype_of_operand(nb::dlpack::dtype type) {
     const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
     const auto is = [&](nb::dlpack::dtype_code one, int bits) {

@@ -110,7 +110,7 @@ std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
     return std::string("maskwise: ") + call.why + "\n" + maskwise::explain(plan_of(call));
 }
 
-// Returns the body's result, or null with a Python exception for the C++ exception.
+// Returns the body's result. Turns a C++ exception into a Python exception and returns null.
 template <class Body>
 PyObject* guarded(const Body& body) {
     try {
@@ -129,7 +129,7 @@ PyObject* guarded(const Body& body) {
     return nullptr;
 }
 
-// The value of out=, or None. Null with an exception for other keywords.
+// Returns the value of out=, or None. Returns null and sets an exception for other keywords.
 PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     PyObject* out = Py_None;
     for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_Size(keywords); ++i) {
@@ -142,7 +142,7 @@ PyObject* find_out(PyObject* const* values, PyObject* keywords) {
     return out;
 }
 
-// A plain C entry, because a binding layer would take most of the time of a call of few elements.
+// A plain C entry, because a binding layer would take most of the time of a small call.
 PyObject* enter_where(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
     PyObject* const out = find_out(arguments + count, keywords);
     if (out == nullptr) return nullptr;
@@ -185,15 +185,15 @@ PyMethodDef methods[] = {
 
 enum class tensors : std::uint8_t { refused, read, read_without_gradient };
 
-// An operand of attention as a NumPy array, or none. Unset if the core cannot read the value.
+// Returns an attention operand as a NumPy array, or none. Unset if the core cannot read the value.
 nb::object readable(nb::handle value, tensors allowed) {
     if (value.is_none() || PyArray_CheckExact(value.ptr())) return nb::borrow(value);
     if (allowed == tensors::refused) return {};
     return view_of_tensor(value, allowed == tensors::read_without_gradient);
 }
 
-// None if the core cannot read a value of the tuple. Throws nb::python_error (TypeError) if query,
-// key or value, the first values, are None.
+// Returns nullopt if the core cannot read a value of the tuple. Throws nb::python_error (TypeError)
+// if query, key or value, the first three values, is None.
 template <std::size_t count>
 std::optional<std::array<nb::object, count>> read_operands(nb::handle values, tensors allowed) {
     std::array<nb::object, count> arrays;

@@ -50,9 +50,9 @@ inline void* data_of(nb::handle array) {
     return PyArray_DATA(as_array(array));
 }
 
-// A cached attribute of a module of the package or of NumPy. A guarded static could deadlock: the
-// import releases the GIL, and a thread that waits for the guard would hold the GIL. With the
-// atomic, several threads may look up the attribute at the same time.
+// Imports a module's attribute once and caches it. A guarded static could deadlock: the import
+// releases the GIL, and a thread that waits for the guard would hold the GIL. With the atomic,
+// several threads may look up the attribute at the same time.
 template <typename Tag>
 nb::handle imported(Tag, const char* module, const char* name) {
     static std::atomic<PyObject*> value = nullptr; // outlives the interpreter
@@ -61,7 +61,7 @@ nb::handle imported(Tag, const char* module, const char* name) {
     return value.load();
 }
 
-// An attribute by a name that is interned once.
+// Returns attribute `name` of `object`. Each call site interns `name` once.
 template <typename Value, typename Tag>
 Value attribute(Tag, nb::handle object, const char* name) {
     static PyObject* const interned = PyUnicode_InternFromString(name);
@@ -70,7 +70,7 @@ Value attribute(Tag, nb::handle object, const char* name) {
 #define MASKWISE_ATTRIBUTE(type, object, name)                                                     \
     ::maskwise::python::attribute<type>([] {}, object, name)
 
-// Calls a method without arguments, by a name that is interned once.
+// Calls method `name` without arguments. Each call site interns `name` once.
 template <typename Tag>
 nb::object call_method(Tag, nb::handle object, const char* name) {
     static PyObject* const interned = PyUnicode_InternFromString(name);
@@ -90,13 +90,13 @@ inline nb::handle numpy_where() {
     return MASKWISE_IMPORTED("numpy", "where");
 }
 
-// undef for dtypes that NumPy runs: objects, text, structures, longdouble, byte-swapped. datetime64
-// and timedelta64 are i64; callers compare their units. bf16 is ml_dtypes' dtype, or
-// bfloat16_bits().
+// Returns undef for dtypes that Maskwise leaves to NumPy: object, text, structured, longdouble,
+// byte-swapped. datetime64 and timedelta64 are i64; callers compare their units. bf16 is ml_dtypes'
+// dtype, or bfloat16_bits().
 data_type type_of(PyArray_Descr* dtype);
 
-// The dtype of bfloat16 arrays that come by DLPack, because NumPy has none and ml_dtypes may be
-// missing. The dtype holds bits; NumPy cannot convert the elements.
+// Stand-in dtype for bfloat16 arrays from DLPack: NumPy has no bfloat16, and ml_dtypes may not be
+// installed. NumPy cannot convert the elements.
 nb::handle bfloat16_bits();
 
 // The dtype as error texts show it.

@@ -7,7 +7,7 @@
 namespace maskwise::python {
 namespace {
 
-// c10::SmallVector<std::int64_t, 6>, which the functions return by value.
+// c10::SmallVector<std::int64_t, 6>, which TensorIterator's methods return by value.
 struct small_vector {
     const std::int64_t* first;
     std::uint32_t size;

@@ -32,8 +32,8 @@ bool can_read_iterators();
 
 std::int64_t element_count(const torch_iterator& iterator);
 
-// None if the iterator has another number of operands or no elements, or if the result's type is
-// not supported. Booleans are not supported, because torch normalizes them to 0 or 1.
+// Returns nullopt if the iterator has another number of operands or no elements, or if the result's
+// type is not supported. Booleans are not supported, because torch normalizes them to 0 or 1.
 std::optional<iterator_operands> read_operands(torch_iterator& iterator, std::size_t count);
 
 } // namespace maskwise::python

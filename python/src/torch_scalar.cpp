@@ -41,7 +41,7 @@ std::optional<torch_element> as_bf16(float value) {
     return bytes_of(static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
 }
 
-// Converts zero, infinity, and normal f16 numbers that need no rounding. None for other numbers.
+// Converts zero, infinity, and normal f16 numbers that need no rounding; else returns nullopt.
 std::optional<torch_element> as_f16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);

@@ -20,14 +20,14 @@ std::atomic<std::int64_t> least_elements{4096};
 std::atomic<std::int64_t> selects{0};
 
 // at::native::DispatchStub. Its first member is the kernel that torch chose. PyTorch 2.8 to 2.10
-// leave the member null and choose in each call, but call a kernel that is stored in the member.
+// leave the member null and choose in each call, but call a kernel stored there.
 template <class Kernel>
 class dispatch_stub {
 public:
-    // `kernels` is the common prefix of the names of torch's kernels; a capability is the suffix.
+    // `kernels`: common prefix of torch's kernel symbols; the capability is the suffix.
     dispatch_stub(const char* symbol, const char* kernels) : symbol_(symbol), kernels_(kernels) {}
 
-    // Finds torch's kernel. False if no kernel is found. `capability`: torch's name of the
+    // Finds torch's kernel. Returns false if there is none. `capability`: torch's name of the
     // instruction set.
     bool find(std::string_view capability) {
         if (torch_ != nullptr) return true;
@@ -99,7 +99,7 @@ byte_range bytes_of(const iterator_operands& operands, std::size_t operand, data
 }
 
 // Whether an operand is exactly the result's memory, or does not overlap that memory. torch accepts
-// some other overlaps. torch's result then depends on the order of its loops.
+// some other overlaps, with results that depend on the order of its loops.
 bool is_apart(const iterator_operands& operands, std::size_t operand, data_type type) {
     if (type == operands.type && operands.addresses[operand] == operands.addresses[0] &&
         operands.strides_bytes[operand] == operands.strides_bytes[0])

@@ -59,7 +59,7 @@ iterator_pointer open_iterator(const request& call, nb::handle dst) {
 }
 
 // The iterator returns the arrays in pieces: one-dimensional ranges with one stride per operand.
-// Caches the plan of a piece, for the next pieces with the same layout.
+// Caches a piece's plan for the next pieces with the same layout.
 class piece_plan {
 public:
     explicit piece_plan(data_type type) : type_(type) {}
@@ -86,7 +86,7 @@ private:
     std::optional<plan> plan_;
 };
 
-// Refuses an `out` whose elements overlap. A piece has one dimension, so only a plan of the whole
+// Refuses an `out` whose elements overlap. A piece has one dimension, so only a plan of the full
 // array detects the overlap.
 void require_apart(nb::handle out, data_type type) {
     compile(dialect::onnx_where_16, {.cond = describe(out, data_type::boolean),

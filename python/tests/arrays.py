@@ -35,7 +35,7 @@ def random_array(
 
 
 def lay_out(random: np.random.Generator, values: Array, layout: str) -> Array:
-    """A copy in this layout. 'repeated' replaces the values along one dimension by the first."""
+    """A copy in this layout. 'repeated' broadcasts the first slice of one dimension."""
     if layout == "dense" or values.ndim == 0:
         return values.copy()
     if layout == "misaligned":
@@ -89,7 +89,7 @@ def assert_same_bits(got: Any, expected: Any) -> None:
 
 
 def in_a_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process that can import the modules of this folder."""
+    """Runs code in a process that can import this folder's modules."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return run_python("-c", code, PYTHONPATH=path, **environment)
 

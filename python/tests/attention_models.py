@@ -50,7 +50,7 @@ class Case:
     outputs: list[str]
     attributes: dict[str, Any] = field(default_factory=dict)
     opset: int = 24
-    is_open: bool = False  # no input has a shape in the model
+    is_open: bool = False  # the model declares no input shapes
 
     def model(self) -> bytes:
         names = [name if name in self.feeds else "" for name in INPUTS[self.kind]]
@@ -97,7 +97,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
         kept[..., : shape[-2] // 2, :] = False
     if random.random() < 0.5:
         return np.asarray(kept)
-    # In f16, no bias of -1e4: ONNX Runtime would round a score plus -1e4 to a multiple of 8.
+    # No -1e4 in f16: ONNX Runtime would round a score plus -1e4 to a multiple of 8.
     finite = [float(np.finfo(dtype).min), -1e4][: 1 if dtype == "e" else 2]
     low = random.choice([-np.inf, *finite])
     bias = np.where(kept, random.choice([0, 1]) * random.standard_normal(shape), low)
@@ -151,8 +151,8 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """A key_padding_mask: lengths, with or without zeros after them, or a mask whose positive
-    elements keep keys."""
+    """A key_padding_mask: lengths, perhaps followed by zeros, or a mask whose positive elements
+    keep keys."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -220,7 +220,7 @@ def draw_rotary(
 
 def draw_group_query(random: np.random.Generator, dtype: str = "f") -> Case:
     """Draws a prompt, a decoding step (one new key per sequence), or a later prompt (more keys of
-    one sequence). The buffers of the past may have room for more keys."""
+    one sequence). The past buffers may have room for more keys."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     is_rotary = random.random() < 0.6
     batch, key_heads = some(1, 2, 3), some(1, 2, 3)
@@ -267,8 +267,8 @@ DRAWS = {
 
 
 def with_zeros_past_lengths(case: Case, result: Array) -> Array:
-    """The result, with zeros after the end of each shorter prompt. ONNX Runtime writes nothing
-    there."""
+    """The result, with zeros past the end of each shorter prompt, where ONNX Runtime writes
+    nothing."""
     if (
         "seqlens_k" not in case.feeds
         or result.shape[1] != case.feeds["total_sequence_length"].item()
@@ -337,7 +337,7 @@ def split(array: Array, heads: int) -> Array:
 
 
 def reshape_numbers(random: np.random.Generator, case: Case) -> None:
-    """Reshapes an input of integers."""
+    """Reshapes an integer input."""
     whole = [n for n, array in case.feeds.items() if array.dtype.kind == "i" and array.size]
     if not whole:
         return

@@ -4,8 +4,8 @@
 With --build (`scripts/test`), the wheel contains the binaries of that build folder. With --install
 (`scripts/release`), each wheel of a folder is installed into a fresh environment of each suitable
 Python on this machine. pip downloads the dependencies. With neither option (`scripts/plain`),
-`pip install .` compiles everything. Without --install, the dependencies come from the environment
-of the tests, so no network is needed.
+`pip install .` compiles everything. Without --install, dependencies come from the tests'
+environment, so no network is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run(*command: str | Path) -> str:
 
 
 def fresh_environment(folder: Path, packages: Path | None = None) -> Path:
-    """An environment that sees the tests' packages and their libtbb, but no maskwise."""
+    """Creates an environment that sees the tests' packages and libtbb, but no maskwise."""
     run(sys.executable, "-m", "venv", folder)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "dependencies.pth").write_text(f"{packages or sysconfig.get_path('purelib')}\n")

@@ -9,7 +9,8 @@ from pathlib import Path
 import hypothesis
 
 # scripts/setup --torch and --exporters install PyTorch and transformers into separate folders. The
-# running environment's packages come first on the path. If it has transformers, it needs no folder.
+# running environment's packages come first on the path. An environment with transformers needs
+# neither folder.
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 for name in () if find_spec("transformers") else ("torch", "exporters"):
     folder = Path(__file__).resolve().parents[2] / ".deps" / name / "lib" / VERSION

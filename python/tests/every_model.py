@@ -3,11 +3,11 @@ transformers can build from a small configuration.
 
 usage: every_model.py [--part I N] [TYPE...]
 
-A type agrees if its results equal those of eager or SDPA attention, and if masked words have no
-effect, as in eager attention. from_config() and set_attn_implementation() select the attention.
-Each model runs without padding, with padding on the left and with padding on the right. If
-transformers refuses "sdpa" (for "maskwise_flash": "flash_attention_2") for a type, Maskwise must
-refuse the type with transformers' text. Maskwise may also refuse types with attention of their own.
+A type agrees if its results equal those of eager or SDPA attention. Masked tokens must not affect
+unmasked rows, unless they do in eager attention. from_config() and set_attn_implementation() select
+the attention. Each model runs without padding and with padding on either side. If transformers
+refuses "sdpa" (for "maskwise_flash": "flash_attention_2") for a type, Maskwise must refuse the type
+with transformers' text. Maskwise may also refuse types with attention of their own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ STOCK = {maskwise_transformers.NAME: "sdpa", maskwise_transformers.FLASH_NAME: "
 OWN_REFUSAL = "has attention of its own"
 MOST_BYTES = 8 * 2**30
 TOLERANCE = 2e-4  # relative to the largest value
-SECONDS = 180  # time limit of a type
+SECONDS = 180  # time limit per type
 PADDED = 9
 
 
@@ -120,7 +120,7 @@ def cases_of(model: Any) -> list[Case]:
 
 
 def unmasked(values: Any, mask: Any) -> Any:
-    """The rows that the mask keeps. `values` may have one row more, before or after the others."""
+    """The unmasked rows. `values` may have one extra row, first or last."""
     if mask is None or values.ndim < 2 or len(values) != len(mask):
         return values
     more = values.shape[1] - mask.shape[1]
@@ -131,7 +131,7 @@ def unmasked(values: Any, mask: Any) -> Any:
 
 
 def apart(actual: list[Any], expected: list[Any], mask: Any) -> str:
-    """Describes the first difference in rows that the mask keeps; empty if there is none."""
+    """Describes the first difference in unmasked rows; empty if there is none."""
     if [one.shape for one in actual] != [one.shape for one in expected]:
         return f"shapes {[tuple(one.shape) for one in actual]}"
     for value, other in zip(actual, expected, strict=True):
@@ -169,7 +169,8 @@ def counted() -> Iterator[Count]:
 
 @contextmanager
 def pretended_flash_attn() -> Iterator[None]:
-    """Makes transformers act as if flash_attn were installed. Errors are then about the model."""
+    """Makes transformers act as if flash_attn were installed, so that errors are about the
+    model."""
 
     def correct(self: Any, attn_implementation: Any, *_: Any, **__: Any) -> Any:
         return self.get_correct_attn_implementation(attn_implementation, True)
@@ -210,7 +211,7 @@ def faults_of(model: Any, cases: list[Case], name: str) -> list[str]:
         if difference and (reference is None or apart(actual, reference, case.mask)):
             faults.append(f"{name} differs by {difference}")
         if case.is_independent and apart(outputs(model, case.changed or {}), actual, case.mask):
-            faults.append(f"{name}: a masked word changes an unmasked row")
+            faults.append(f"{name}: a masked token changes an unmasked row")
     return faults
 
 

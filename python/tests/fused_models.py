@@ -112,7 +112,7 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model in which a Reshape computes `name`. The model declares the shape of this value."""
+    """A model in which a Reshape computes the value `name`, whose shape the model declares."""
     inputs = {one: array for one, array in feeds.items() if one != name}
     inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
@@ -125,7 +125,7 @@ def reshaped(
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session. Asserts its claims, such as "rows f32 3 nodes". Claims of Wheres do not count."""
+    """A session. Asserts its claims, such as "rows f32 3 nodes". Ignores claims of Where."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
@@ -150,7 +150,7 @@ def used(nodes: list[Node], arrays: Feeds) -> Feeds:
 
 
 def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
-    """Inputs with a fully masked row if the mask has rows, and with NaN and infinite scores."""
+    """Inputs with NaN and infinite scores, and with a fully masked row if the mask has rows."""
     x = 4 * normal(random, shape, element)
     bias = normal(random, mask, element)
     cond = np.asarray(random.random(mask) < 0.7)
@@ -244,8 +244,8 @@ def checked(
 
 
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
-    """A model with dynamic shapes and one node for Maskwise, and two sets of inputs. The first set
-    is small. The second set has megabytes, but its output would have gigabytes."""
+    """A model with dynamic shapes and one node for Maskwise, small inputs, and inputs of megabytes
+    whose output would have gigabytes."""
     random = np.random.default_rng(0)
     short, long = (2, 60_000)
     if kind == "where":
@@ -266,7 +266,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
-    """A model of `count` attentions. Each attention reads the result of the previous attention."""
+    """A model of `count` attentions in sequence, and its inputs."""
     nodes: list[Node] = []
     for number in range(count):
         for node in masked_fill():

@@ -90,7 +90,7 @@ class Generator(Builder):
         return self.disturb(self.emit("Where", asks, *sides))
 
     def laid_out(self, shape: Sequence[int]) -> Value:
-        """A value of this shape. A Transpose may compute the value."""
+        """A value of this shape, perhaps computed by a Transpose."""
         rank = len(shape)
         order = list(range(rank))
         kind = self.pick(["as is", "as is", "transposed", "heads", "any"])
@@ -282,8 +282,8 @@ class Generator(Builder):
             build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """The model's outputs: most values without a consumer, and a few other values. Rarely,
-        another value is added, which may repeat an output."""
+        """The model's outputs: most values without a consumer, and a few others. Rarely adds a
+        value, which may repeat an output."""
         read = {name for node in self.nodes for name in node.input}
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced]

@@ -52,7 +52,7 @@ class Builder:
         self.results: list[Value] = []
         self.undeclared: set[str] = set()  # values whose shapes the model must not declare
         self.declared: set[str] = set()  # values whose shapes the model must declare
-        # results of nodes that NumPy cannot run, and all values computed from these results
+        # results of nodes that NumPy cannot run, and all values computed from them
         self.unknown: set[str] = set()
         self.counts = dict.fromkeys("cxv", 0)
         # Chances of unusual properties.
@@ -181,7 +181,7 @@ class Builder:
             (other,) = self.evaluator.outputs(twisted, self.arrays)
             return (twisted, other) if attribute.name != "to" else (node, pair)
         except NOT_RUN:
-            # A runtime may refuse the attribute, but a declared shape must not be the cause.
+            # A runtime may refuse the attribute, but not because of a declared shape.
             self.undeclared.update(node.input)
             self.declared.update(node.output)
             self.unknown.update(node.output)

@@ -39,7 +39,7 @@ def select_model(
     broadcast: str = "numpy",
     then: Callable[[Node], Node] = lambda select: select,
 ) -> ov.Model:
-    """A Select of three parameters. The node's name is select; `then` builds its consumer."""
+    """A Select of three parameters, named select. `then` builds its consumer."""
     kinds = (ov.Type.boolean, element, element)
     inputs = [
         ops.parameter(shape, kind, name=name)
@@ -62,7 +62,8 @@ def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
 
 
 def count_taken(model: ov.Model | ov.CompiledModel) -> int:
-    """How many operations Maskwise runs in a compiled model, without the bodies of If and Loop."""
+    """Counts the operations that Maskwise runs in a compiled model, except in bodies of If and
+    Loop."""
     compiled = compile_model(model) if isinstance(model, ov.Model) else model
     return kinds_of_run(compiled).count("Reference")
 

@@ -25,7 +25,7 @@ from transformers.models.auto.modeling_auto import (
 MOST_PARAMETERS = 40_000_000
 LENGTH, DECODED = 40, 23
 WORDS = 99
-# Small values for a configuration's fields, by patterns of their names. The first match counts.
+# Small values for a configuration's fields, by name pattern. The first match counts.
 SIZES = (
     (r"^(hidden_size|d_model|n_embd|dim|embed_dim|embedding_size|emb_dim|width)$", 64),
     (r"^(word_embed_proj_dim|lm_hidden_size|out_hidden_size|hidden_dim|text_embed_dim)$", 64),

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 FLOATS = [np.dtype("f"), np.dtype("e"), BFLOAT16]
-# Relative to the largest value. In f32, sums over up to 2000 keys cause the largest errors. In the
-# other types, rounding the weights and the result causes the largest errors.
+# Relative to the largest value. The largest errors come from sums over up to 2000 keys in f32, and
+# from rounding weights and results in the other types.
 TOLERANCE = {FLOATS[0]: 3e-5, FLOATS[1]: 2**-9, FLOATS[2]: 2**-6}
 LAYOUTS = ("dense", "misaligned", "permuted", "repeated", "stepped")
 Shape = tuple[int, ...]
@@ -284,7 +284,7 @@ def test_an_out_that_is_an_operand_is_refused() -> None:
         with pytest.raises(ValueError, match=f"out, of shape .* shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
         assert (out == 3).all()
-        # This call caches its plan. The next call uses the cached plan.
+        # This call caches its plan, which the next call uses.
         maskwise.attention(*operands, out=np.empty_like(x))
         with pytest.raises(ValueError, match=f"shares memory with {name}, of"):
             maskwise.attention(*operands, out=out)
@@ -323,7 +323,7 @@ def test_the_gil_is_released() -> None:
 
 
 def test_from_many_threads_at_once() -> None:
-    """The calls have more layouts than the cache can hold plans."""
+    """The calls need more plans than the cache holds."""
     calls = [standard(rows=rows) for rows in range(1, 100)]
     expected = [maskwise.attention(*call) for call in calls]
     wrong: list[int] = []

@@ -1,4 +1,5 @@
-"""where() and select() read arrays of other libraries in place and return such arrays."""
+"""where() and select() read other libraries' arrays in place and return arrays of the same
+library."""
 
 from __future__ import annotations
 

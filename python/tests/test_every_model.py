@@ -1,4 +1,4 @@
-"""Runs every_model.py on some types of transformers' models."""
+"""Runs every_model.py on some of transformers' model types."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ def test_a_wrong_attention_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_model.maskwise_transformers, "run", without_rules)
     verdict = every_model.examine("llama")
     assert any("differs" in one for one in verdict.faults)
-    assert any("a masked word changes" in one for one in verdict.faults)
+    assert any("a masked token changes" in one for one in verdict.faults)

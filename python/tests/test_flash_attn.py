@@ -137,8 +137,8 @@ def test_log_sum_exps_with_kvcache(causal: bool, window: tuple[int, int]) -> Non
 
 
 def test_results_over_slices_of_keys_can_be_merged() -> None:
-    """Merges results over slices of the keys by their log-sum-exps. With a scale of 0, queries and
-    values are zeros, as in a server's warm-up."""
+    """Merges results over slices of the keys by their log-sum-exps. Scale 0 makes queries and
+    values zeros, as in a server's warm-up."""
     for scale in (0.0, 1.0):
         q, k, v = draw(1, 5, 2, 8) * scale, draw(1, 12, 2, 8, seed=1), draw(1, 12, 2, 8, seed=2)
         v = v * scale

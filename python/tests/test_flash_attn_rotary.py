@@ -16,7 +16,7 @@ except ModuleNotFoundError:
 
 
 def rotated(x: Any, angles: Any, is_interleaved: bool) -> Any:
-    """x (rows, heads, depth) in float64. Pairs of elements are complex numbers, and are multiplied
+    """Returns x (rows, heads, depth) in float64. Multiplies pairs of elements, as complex numbers,
     by e^(i * angle)."""
     half = angles.shape[-1]
     part = x[..., : 2 * half].double()

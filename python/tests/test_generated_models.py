@@ -41,8 +41,8 @@ def test_models_run_as_without_maskwise(
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
-    """If a tanh differs in its last bit, the sum may differ in its last bit, which is about 2048
-    times larger. Weights may differ as much as such a sum explains, but no more."""
+    """If the last bit of a tanh differs, so may the last bit of the sum, which is about 2048 times
+    larger. Weights may differ only as much as the sum's last bit explains."""
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
     nodes = [
@@ -101,7 +101,7 @@ def test_outputs_that_openvino_does_not_repeat_are_not_compared() -> None:
 
 
 def test_nothing_is_known_after_a_node_that_numpy_cannot_run() -> None:
-    """ONNX Runtime may run a node that NumPy refuses. It treats axis -2**63 as 0, for example."""
+    """ONNX Runtime may run a node that NumPy refuses. For example, axis -2**63 counts as 0."""
     builder = Builder(7)
     builder.twists = 1
     x = builder.add_value(np.ones((2, 3), "f"), F32, False)
@@ -126,7 +126,7 @@ def test_a_number_near_the_largest_f16_may_be_infinite() -> None:
     assert difference(got, wanted, (exact, shaken), F16) is None
     assert difference(got, wanted - np.float16(20000), (exact, shaken), F16)
     assert difference(got, np.nan_to_num(got), (exact, exact), F16)
-    # A row that may be infinite does not change the bounds of other rows.
+    # A possibly infinite row does not change the bounds of other rows.
     exact, shaken = np.array([[1e9, 1.0], [1.0, 1.0]]), np.array([[2e9, 1.0], [1.0, 1.0]])
     wanted = np.array([[np.inf, 1], [1, 1]], "e")
     got = np.array([[64000, 2], [1, 1]], "e")
@@ -136,7 +136,7 @@ def test_a_number_near_the_largest_f16_may_be_infinite() -> None:
 
 def test_a_model_with_wrong_shapes_is_excused() -> None:
     """The model declares y as a scalar, but y has a dimension. If a provider changes the graph,
-    ONNX Runtime infers a scalar for Softmax, and refuses the model."""
+    ONNX Runtime infers a scalar for Softmax and refuses the model."""
     nodes = [op("Where", "c", "x", "y", "kept", name="kept")]
     nodes += [op("Softmax", "kept", "weights", axis=-1)]
     nodes += [op("Mul", "rows", "x", "scaled")]

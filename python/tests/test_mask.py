@@ -1,4 +1,4 @@
-"""Compares maskwise.Mask, and attention with rules, with the rules' definition in NumPy."""
+"""Compares maskwise.Mask, and attention with a Mask, with a definition in NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maskwise import Mask
 
-Part = tuple[Mask, Array]  # a mask, and its (sequences, rows, keys) array: True is a kept key
+Part = tuple[Mask, Array]  # a mask, and its (sequences, rows, keys) array: True is unmasked
 
 
 def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
@@ -28,8 +28,7 @@ def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Draws a combination of rules. A window always comes with causal, whose offset defines the
-    positions."""
+    """Draws a combination of rules. A window needs causal, whose offset defines the positions."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 

@@ -15,8 +15,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.runner import Runner
 
-# onnx 1.23.2 has 93 tests with a single Attention node. COVERED tests run. NOT_COVERED counts the
-# other tests by reason.
+# onnx 1.23.2 has 93 tests with a single Attention node: COVERED run, NOT_COVERED counts the others
+# by reason.
 COVERED = 49
 NOT_COVERED = {
     "the scores are an output": 18,
@@ -29,11 +29,11 @@ Attributes = dict[str, Any]
 
 
 def attention_cases() -> list[TestCase]:
-    """ONNX's tests of Attention, except tests that expand the node into other operators."""
+    """Returns ONNX's tests of Attention, except those that expand the node into other operators."""
     with warnings.catch_warnings():  # other operators' tests warn while they draw inputs
         warnings.simplefilter("ignore")
-        # Collects the tests of all operators, because ONNX registers tests only once, when their
-        # modules are imported. After collect_testcases("Attention"), no other tests would exist.
+        # Collects the tests of all operators, because ONNX registers tests only when it first
+        # imports their modules. After collect_testcases("Attention"), no other tests would exist.
         cases = collect_testcases()
     kinds = {case.name: [node.op_type for node in case.model.graph.node] for case in cases}
     return [case for case in cases if kinds[case.name] == ["Attention"]]
@@ -48,7 +48,7 @@ def node_of(case: TestCase) -> tuple[Operands, Attributes, list[str]]:
 
 
 def reason_against(case: TestCase) -> str | None:
-    """The feature of this node that maskwise.attention or run_node lacks; None if there is none."""
+    """Returns the feature of this node that maskwise.attention or run_node lacks, or None."""
     operands, attributes, outputs = node_of(case)
     windows = [attributes.get(f"{side}_window_size", -1) for side in ("left", "right")]
     if "qk_matmul_output" in outputs:
@@ -67,7 +67,7 @@ def with_heads(operand: Array, heads: int) -> Array:
 
 
 def boundary(mask: Array | None, rows: int, past: int, keys: int) -> Array:
-    """The causal mask, combined with `mask`. Each row also keeps the past keys."""
+    """Returns `mask` combined with the causal mask, in which every row keeps the past keys."""
     kept = np.tri(rows, keys, past, dtype=bool)
     if mask is None or mask.dtype == np.bool_:
         return kept if mask is None else kept & mask
@@ -104,7 +104,6 @@ CASES = attention_cases()
     "case", [case for case in CASES if reason_against(case) is None], ids=lambda case: case.name
 )
 def test_node(case: TestCase) -> None:
-    """Compares within ONNX's tolerance."""
     expected = case.data_sets[0][1]
     got = run_node(*node_of(case))
     Runner.assert_similar_outputs(expected, got, case.rtol, case.atol)

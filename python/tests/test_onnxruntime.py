@@ -1,4 +1,4 @@
-"""Maskwise's execution provider runs Where in ONNX Runtime. Results are correct to the bit."""
+"""Maskwise's execution provider runs Where in ONNX Runtime, bit-exactly."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_node_tests() -> None:
 
 @pytest.mark.parametrize("element", TYPES, ids=TensorProto.DataType.Name)
 def test_generated_models(element: int) -> None:
-    """Models declare static or dynamic shapes. With dynamic shapes, a model runs several shapes."""
+    """Models with dynamic shapes run several shapes."""
     random = np.random.default_rng(element)
     for number in range(MODELS // len(TYPES) + 1):
         shapes = draw_shapes(random)
@@ -103,7 +103,7 @@ def test_large_operands(shapes: Any, threads: int) -> None:
 
 
 def test_bits_do_not_change() -> None:
-    """-0.0 and NaN payloads arrive unchanged, signalling NaNs included. Any byte but 0 is true."""
+    """-0.0 and NaN payloads stay unchanged, also of signalling NaNs. Any byte but 0 is true."""
     bits = np.array([0x80000000, 0x7FC12345, 0x7F812345, 0xFFFFFFFF], np.uint32)
     feeds = {
         "c": np.array([1, 2, 0, 255], np.uint8).view(bool),
@@ -115,7 +115,7 @@ def test_bits_do_not_change() -> None:
 
 
 def test_a_chain_that_may_run_in_place() -> None:
-    """Each Where has the previous Where's result as its X or Y, and may overwrite this result."""
+    """Each Where may overwrite its X or Y, the previous Where's result."""
     links = ["x", "first", "second", "third", "o"]
     nodes = [
         helper.make_node("Where", ["c", before, "y"] if i % 2 else ["c", "y", before], [after])

@@ -1,4 +1,4 @@
-"""Maskwise's provider refuses an attention operator, or its results equal ONNX Runtime's."""
+"""Maskwise's provider refuses an attention operator, or returns ONNX Runtime's results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stock_judge import IS_NEW, MODELS, alone, expect_same, results_of, with_mas
 from test_onnx_attention import CASES
 from where_models import session_of, stock_session
 
-# ONNX has 93 node tests of Attention. Maskwise runs and passes this many.
+# How many of ONNX's 93 node tests of Attention Maskwise runs and passes.
 RUN_BY_MASKWISE = 60 if IS_NEW else 46
 
 
@@ -40,7 +40,7 @@ def passes(case: TestCase, make: Any) -> tuple[bool, bool]:
 
 
 def test_node_tests(capfd: Any) -> None:
-    """With Maskwise, no test fails that ONNX Runtime passes. A verbose line claims or refuses each
+    """Maskwise passes every test that ONNX Runtime passes. A verbose line claims or refuses each
     node."""
     ran = 0
     for case in CASES:
@@ -59,7 +59,7 @@ def test_node_tests(capfd: Any) -> None:
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_generated_models(kind: str) -> None:
-    """Results equal ONNX Runtime's. Its version 1.24 confuses f16 heads, and refuses some masks."""
+    """Results equal ONNX Runtime's. ONNX Runtime 1.24 confuses f16 heads and refuses some masks."""
     claims = Counter[bool]()
     for seed in range(MODELS):
         random = np.random.default_rng(seed)
@@ -252,7 +252,7 @@ def test_other_operators_of_attention_have_a_line(capfd: Any) -> None:
 
 
 def test_a_function_with_an_operators_name_is_not_claimed() -> None:
-    """A model's own function named com.microsoft.MultiHeadAttention may compute anything."""
+    """A model's function named com.microsoft.MultiHeadAttention may compute anything."""
     opset = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     names = ["query", "key", "value"]
     body = helper.make_function(
@@ -276,7 +276,7 @@ def test_a_function_with_an_operators_name_is_not_claimed() -> None:
 
 @pytest.mark.parametrize("is_rotary", [False, True])
 def test_a_cache_may_be_updated_in_place(is_rotary: bool) -> None:
-    """GroupQueryAttention's past and present may be the same memory."""
+    """GroupQueryAttention's past and present may share memory."""
     random = np.random.default_rng(1)
     case = attention_models.draw_group_query(random)
     while (
@@ -306,7 +306,6 @@ def test_a_cache_may_be_updated_in_place(is_rotary: bool) -> None:
 
 
 def test_threads_at_once_and_other_shapes() -> None:
-    """Several threads run one session with several shapes."""
     case = attention_case(is_causal=1)
     case.is_open = True
     session = session_of(case.model(), threads=2, is_claimed=False)

@@ -1,4 +1,4 @@
-"""Unusual models that run in ONNX Runtime without Maskwise also run with Maskwise.
+"""Unusual models that run in ONNX Runtime also run with Maskwise.
 
 Attributes are unusual, values have no consumer or no name, or declared shapes are wrong.
 """
@@ -42,7 +42,7 @@ MASKWISE = maskwise.onnxruntime.PROVIDER
 
 
 def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
-    """The outputs, or None if the session raises an error."""
+    """Returns the outputs, or None if the session raises an error."""
     try:
         return list(session.run(None, feeds))
     except Exception:
@@ -50,7 +50,7 @@ def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
 
 
 def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
-    """Outcomes without and with Maskwise: None if the session cannot be created or does not run."""
+    """Returns outcomes without and with Maskwise, None if the session cannot be created or run."""
     outcomes = []
     for make in (
         lambda: stock_session(model),
@@ -87,7 +87,7 @@ ROW_FEEDS = used(ROWS, row_feeds(np.random.default_rng(1), (3, 40), (3, 40), F32
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_rows_without_a_consumer(zeros: bool, capfd: Any) -> None:
-    """A fused node would have no output, so nothing is fused. ONNX Runtime runs the nodes."""
+    """Nothing is fused, because the fused node would have no output."""
     nodes = chain(["mul", "keep"], "x", "w", zeros=zeros)
     model = rows_model([op("Neg", "x", "o")], [value("o", F32, None)], nodes)
     session_of(model, is_claimed=False, maskwise_verbose="1")
@@ -96,7 +96,7 @@ def test_rows_without_a_consumer(zeros: bool, capfd: Any) -> None:
     assert_alike(model, ROW_FEEDS)
 
 
-# A model's functions with the names of operators: name, number of inputs, and nodes.
+# A model's functions named like operators: name, number of inputs, and nodes.
 FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
     "Tanh": ("Tanh", 1, [op("Add", "i0", "i0", "r")]),
     "Mul": ("Mul", 2, [op("Sub", "i0", "i1", "r")]),
@@ -112,7 +112,7 @@ FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
 @pytest.mark.parametrize("steps", [["keep", "add"], ["keep"], []], ids="_".join)
 @pytest.mark.parametrize("form", FUNCTIONS)
 def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
-    """A model defines a function with an operator's name and calls it before a Softmax."""
+    """A model calls a function named like an operator before a Softmax."""
     name, count, body = FUNCTIONS[form]
     call = helper.make_node(name, ["s"] * count, ["f"], domain="com.microsoft")
     nodes = [op("Where", "c", "x", "fill", "s"), call]
@@ -162,7 +162,7 @@ def test_a_result_that_is_two_outputs(capfd: Any) -> None:
 
 @pytest.mark.parametrize("place", range(4))
 def test_values_without_a_name(place: int) -> None:
-    """A Where without the name of an input or of its output, before a Softmax."""
+    """A Where with an unnamed input or output, before a Softmax."""
     names = ["c", "x", "y", "o"]
     names[place] = ""
     inputs = [value("c", BOOL, [3, 40]), value("x", F32, [3, 40]), value("y", F32, [3, 40])]
@@ -192,7 +192,7 @@ PERMS = [
 @pytest.mark.parametrize("which", ["transposed", "qh", "vh", "o"])
 @pytest.mark.parametrize("perm", PERMS, ids=lambda perm: "_".join(map(str, perm[:5])))
 def test_wrong_transposes(perm: list[int], which: str) -> None:
-    """If the input's shape is unknown, `perm` is not checked before the model runs."""
+    """If the input's shape is unknown, `perm` is checked only when the model runs."""
     nodes = [Node.FromString(node.SerializeToString()) for node in ATTENTION]
     (changed,) = (node for node in nodes if node.output[0] == which)
     changed.attribute[0].CopyFrom(helper.make_attribute("perm", perm, attr_type=7))
@@ -210,8 +210,8 @@ def test_wrong_transposes(perm: list[int], which: str) -> None:
 def test_an_input_of_another_rank_than_declared(
     opset: int, axis: int, shape: Any, capfd: Any
 ) -> None:
-    """The model declares two dimensions, but the input may have another rank. Runs raise an error,
-    or return a correct result."""
+    """The input may differ from the declared rank of 2. Runs raise an error or return a correct
+    result."""
     nodes = chain(["mul", "add"], "x")
     nodes[-1].attribute[0].i = axis
     constants = used(nodes, constants_of(F32))
@@ -247,7 +247,7 @@ def test_a_number_with_too_many_dimensions_is_refused() -> None:
 @pytest.mark.parametrize("rank", [64, 65])
 @pytest.mark.parametrize("fuse", "01")
 def test_more_dimensions_than_maskwise_supports(rank: int, fuse: str) -> None:
-    """ONNX Runtime runs a Where of more than 64 dimensions, and the Softmax after the Where."""
+    """ONNX Runtime runs a Where of more than 64 dimensions and its Softmax."""
     nodes = [op("Reshape", one, "shape", f"{one}_long") for one in "cx"]
     nodes += [op("Where", "c_long", "x_long", "fill", "s"), op("Softmax", "s", "p", axis=-1)]
     nodes += [op("Reshape", "p", "flat", "o")]
@@ -262,7 +262,7 @@ def test_more_dimensions_than_maskwise_supports(rank: int, fuse: str) -> None:
 
 
 SQUARE = op("Mul", "x", "x", "m")  # 300 * 300, which is infinite in f16
-# Operators before the Where, and whether Maskwise claims the Where.
+# Operators before the Where, and whether Maskwise claims it.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     "an Identity": ([SQUARE, op("Identity", "m", "v")], False),
     "one operator that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
@@ -286,8 +286,8 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("fuse", "01")
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_only_where_onnx_runtime_does(form: str, fuse: str) -> None:
-    """ONNX Runtime computes in f32 and removes adjacent casts. A claimed Where would round its
-    inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime would not round."""
+    """ONNX Runtime computes in f32 and removes adjacent casts. Maskwise would round a Where's
+    inputs to f16, so it refuses a Where whose inputs ONNX Runtime does not round."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "a graph output" else ["o"]
@@ -331,8 +331,8 @@ def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
 
 @pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
 def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
-    """One or two operators that move elements split the heads. After two of these operators, ONNX
-    Runtime rounds to f16, too."""
+    """One or two operators that move elements split the heads. After two, ONNX Runtime also rounds
+    to f16."""
     nodes = []
     for name in "qkv":
         nodes += [op("Mul", "x", "x", f"{name}0"), op("Reshape", f"{name}0", "s", f"{name}1")]
@@ -453,7 +453,7 @@ def test_f16_weights_that_need_not_be_small(after: list[Node], capfd: Any) -> No
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
-    """ONNX Runtime keeps a weight of 2e-9 in f32. In f16 the weight would be 0."""
+    """ONNX Runtime keeps a weight of 2e-9 in f32. In f16, it would be 0."""
     weights = ["weights", "moved"][moves]
     nodes = [
         op("Where", "c", "x", "zero", "s"),

@@ -1,4 +1,4 @@
-"""Attention made of MatMuls, Transposes and other operators runs as one node in ONNX Runtime."""
+"""Attention from MatMuls, Transposes and other operators runs as one node in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_generated_attention() -> None:
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_fully_masked_rows(zeros: bool, capfd: Any) -> None:
-    """Fully masked rows become NaN as by definition, or 0 if the model replaces NaN."""
+    """Fully masked rows are NaN, or 0 if the model replaces NaN."""
     random = np.random.default_rng(13)
     nodes = sdpa("add") if zeros else masked_fill()
     feeds = attention_feeds(random, (2, 3, 5, 16), (2, 3, 70, 16), (2, 1, 5, 70))
@@ -172,7 +172,7 @@ def test_only_rows_are_claimed_if_attention_does_not_pay(
 
 @pytest.mark.parametrize("read", ["transposed", "qs", "scores", "w", "w_0"])
 def test_a_second_consumer_inside_attention(read: str, capfd: Any) -> None:
-    """ONNX Runtime computes a value that has a second consumer, so the claim ends there."""
+    """ONNX Runtime computes a value with a second consumer, so the claim ends there."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())
@@ -255,7 +255,7 @@ def test_shapes_that_do_not_fit_are_refused(
 def test_a_model_that_is_wrong_about_a_shape(
     name: str, shape: tuple[int, ...], is_right: bool
 ) -> None:
-    """The model declares a wrong shape for a Reshape. Runs fail, or return right results."""
+    """The model declares a wrong shape for a Reshape. Runs fail or return correct results."""
     random = np.random.default_rng(22)
     nodes = sdpa("add")
     constants = used(nodes, attention_constants())
@@ -297,7 +297,7 @@ def test_sessions_and_threads_at_once() -> None:
 
 
 def test_fused_nodes_are_listed() -> None:
-    """The list of assigned nodes includes a fused node's inner nodes, so the report counts them."""
+    """Assigned nodes include a fused node's inner nodes, so the report counts them."""
     nodes = masked_fill()
     feeds = used(
         nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))

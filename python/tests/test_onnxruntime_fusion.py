@@ -48,8 +48,8 @@ MASKS = [(2, 3, 5, 40), (1, 1, 5, 40), (2, 1, 1, 40), (5, 40), (40,), (2, 3, 5, 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.0, -0.5, np.inf, -np.inf, np.nan])
 def test_slopes_of_leaky_relu(alpha: float, capfd: Any) -> None:
-    """The model divides by LeakyRelu's result, so a zero of the wrong sign gives an infinity of the
-    wrong sign."""
+    """Divides by LeakyRelu's result, so a zero of the wrong sign gives an infinity of the wrong
+    sign."""
     nodes = [
         op("LeakyRelu", "x", "slope", alpha=alpha),
         op("Div", "scale", "slope", "steep"),
@@ -77,7 +77,7 @@ def test_rows(form: str, zeros: bool, element: int, capfd: Any) -> None:
 
 
 def draw_shape(random: np.random.Generator, whole: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts to `whole`."""
+    """Returns a shape that broadcasts to `whole`."""
     start = int(random.integers(0, len(whole) + 1))
     return tuple(extent if random.random() < 0.7 else 1 for extent in whole[start:])
 
@@ -226,7 +226,7 @@ def test_inside_if(zeros: bool, capfd: Any) -> None:
 
 
 def test_a_value_read_inside_if_is_not_fused(capfd: Any) -> None:
-    """A branch reads the scaled scores, too, so the chain begins after the scaling."""
+    """A branch also reads the scaled scores, so the chain begins after the scaling."""
     random = np.random.default_rng(10)
     nodes = chain(["mul", "keep"], "x", "w")
     last = choice(*([op("Identity", read, "r")] for read in ("w_0", "w")))
@@ -265,8 +265,7 @@ def test_inside_loop(capfd: Any) -> None:
 
 
 def test_a_loop_may_add_dimensions_to_its_state() -> None:
-    """The body declares rank 2 for its state, which holds only in the first iteration. Results are
-    correct in every iteration."""
+    """The body declares rank 2 for its state, which is true only in the first iteration."""
     i64 = TensorProto.INT64
     turn = helper.make_graph(
         [
@@ -293,8 +292,8 @@ def test_a_loop_may_add_dimensions_to_its_state() -> None:
 
 
 def test_a_refused_where_refuses_its_chain(capfd: Any) -> None:
-    """ONNX Runtime may fuse GPT-2's causal mask in opset 13. So Maskwise refuses the Where, and
-    with it the chain around the Softmax."""
+    """ONNX Runtime may fuse GPT-2's causal mask in opset 13. So Maskwise refuses the Where and the
+    chain around the Softmax."""
     nodes = [
         op("Slice", "whole", "from", "to", "axis", "rows"),
         op("Slice", "rows", "from", "to", "axis", "mask"),
@@ -318,7 +317,7 @@ def test_a_refused_where_refuses_its_chain(capfd: Any) -> None:
 
 
 def test_an_optimized_model_is_saved_only_without_fusion(tmp_path: Any) -> None:
-    """ONNX Runtime does not save a model whose nodes a provider has fused."""
+    """ONNX Runtime does not save a model with nodes fused by a provider."""
     nodes = chain(["mul", "keep"], "x")
     feeds = used(nodes, row_feeds(np.random.default_rng(21), (3, 40), (3, 40), F32))
     model = make_model(nodes, feeds, F32, used(nodes, constants_of(F32)))

@@ -30,7 +30,7 @@ def constant(name: str, content: Any) -> onnx.TensorProto:
 
 
 def claims(model: bytes, capfd: Any) -> tuple[list[str], list[str]]:
-    """The provider of each Where without ONNX Runtime's fusions, and the verbose lines."""
+    """Returns each Where's provider without ONNX Runtime's fusions, and the verbose lines."""
     session_options = options(maskwise_verbose="1")
     session_options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = maskwise.onnxruntime.session(model, session_options)
@@ -78,7 +78,7 @@ def test_a_quantized_where_is_left_to_fusion(domain: str, capfd: Any, tmp_path: 
 
 
 def shape_model(extent: int | None, reader: str) -> bytes:
-    """A Where replaces -1 in a shape. `reader` reads the result."""
+    """A Where replaces -1 in a shape, which `reader` reads."""
     nodes = [
         op("Equal", "shape", "minus", "c"),
         op("Where", "c", "y", "shape", "whole", name="where"),
@@ -206,7 +206,6 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 @KINDS
 def test_a_session_survives_a_failed_allocation(kind: str) -> None:
-    """After a call that raises, the session is still usable."""
     ran = in_a_process(f"""{BEGIN}
 import resource
 model, small, large = f.example("{kind}")
@@ -248,7 +247,7 @@ print(again.run(None, feeds)[0].tolist())
     ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
 )
 def test_runs_start_no_threads(kind: str, times: int) -> None:
-    """A session starts one thread fewer than requested. Runs start no thread."""
+    """A session starts one thread fewer than requested. Runs start none."""
     ran = in_a_process(f"""{BEGIN}
 import os
 model, small, _ = f.example("{kind}")
@@ -266,7 +265,7 @@ print(one[0] == one[1], two[0] == two[1], two[0] - one[0])
 
 
 def growth(make: Callable[[], Any], count: int) -> int:
-    """How many bytes `count` sessions add to the process's resident memory."""
+    """Returns how many bytes `count` sessions add to the process's resident memory."""
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -321,7 +320,7 @@ PLAN = 24 << 10  # upper bound on the bytes of one plan, without scratch
 
 
 def test_memory_follows_threads_not_layers() -> None:
-    """Nodes and plans share the scratch memory of the worker threads."""
+    """Nodes and plans share the worker threads' scratch memory."""
     calls = ("retained(1, 1, [256])", "retained(1, 64, [256])", "retained(12, 64, [256])")
     ran = in_a_process(f"{BEGIN}{RETAINED}print({', '.join(calls)})")
     assert ran.returncode == 0, ran.stderr
@@ -339,7 +338,7 @@ def test_shapes_share_scratch_memory() -> None:
 
 
 def test_session_passes_the_number_of_threads() -> None:
-    """Options may be reused with another number of threads."""
+    """Options may be reused with a different thread count."""
     session_options = options()
     for threads in (3, 0, 2):
         session_options.intra_op_num_threads = threads
@@ -362,7 +361,7 @@ class ApiBase(ctypes.Structure):
 @pytest.mark.parametrize("has_the_first", [True, False])
 def test_an_older_onnxruntime_is_refused(has_the_first: bool) -> None:
     """If the host lacks version 24 of the interface, the first function of version 1 creates the
-    error status. If the host lacks version 1, too, it gets no status."""
+    error status. A host without version 1 gets no status."""
     texts: list[bytes] = []
 
     def make_status(code: int, text: bytes) -> int:
@@ -439,7 +438,7 @@ def test_the_report_of_fused_nodes(tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
-    """The report prints claims even if the model fails without Maskwise or with random inputs."""
+    """The report has claims even if the model fails without Maskwise or with random inputs."""
     alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run the model" in alone.stdout
@@ -450,7 +449,7 @@ def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
 
 
 def test_the_cpp_example_runs(tmp_path: Path) -> None:
-    """Builds a C++ program with Debian's headers and the wheel's library, and runs it."""
+    """Builds and runs a C++ program with Debian's headers and the wheel's library."""
     root = Path(__file__).resolve().parents[2]
     headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"
     if not headers.is_dir():

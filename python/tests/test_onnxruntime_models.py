@@ -19,7 +19,7 @@ from where_models import options, stock_session
 
 MODELS = Path(__file__).parent / "models"
 VOCABULARY = 101
-# The Wheres of each model after ONNX Runtime's optimizers: claimed Wheres, then other Wheres.
+# Each model's claimed and unclaimed Wheres after ONNX Runtime's optimizers.
 CLAIMS: dict[str, tuple[list[str], list[str]]] = {
     "deberta-dynamo": (
         ["node_masked_fill", "node_masked_fill_1", "node_where", "node_where_1"],
@@ -127,7 +127,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
 
 
 def assigned(session: Any) -> tuple[list[str], list[str]]:
-    """Names of the Where nodes that Maskwise runs, and of the Where nodes that ONNX Runtime runs.
+    """Returns the names of the Where nodes that Maskwise runs, and of those that ONNX Runtime runs.
     Asserts that Maskwise runs no other node."""
     nodes = [
         (node.name, node.op_type, group.ep_name == maskwise.onnxruntime.PROVIDER)

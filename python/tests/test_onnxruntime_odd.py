@@ -1,4 +1,4 @@
-"""Attention operators in forms that no exporter writes, compared with ONNX Runtime's kernels."""
+"""Compares attention operators in forms that no exporter writes with ONNX Runtime's kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ FIRST = int(os.environ.get("MASKWISE_ATTENTION_SEED", "0"))
 
 
 def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
-    """The outputs, or the error text."""
     try:
         return [*session.run(None, feeds)]
     except Exception as failure:  # ONNX Runtime's error classes are private
@@ -40,7 +39,7 @@ def outputs_of(session: Any, feeds: dict[str, Array]) -> Results | str:
 REFUSED_ALONE = [
     ("past_value is", "ONNX Runtime does not check that past_value and value have the same depth"),
 ]
-# ONNX Runtime 1.24 checks fewer shapes and numbers, and may read outside the operands.
+# ONNX Runtime 1.24 checks fewer shapes and numbers and may read outside the operands.
 REFUSED_ALONE_BEFORE = (
     "(Q|K|V)( split into heads)? (is|of shape)|attn_mask is|seqlens_k|total_sequence_length is|"
     r"\d+ rows from position|cos_cache is"
@@ -62,8 +61,8 @@ def may_refuse(failure: str) -> bool:
 
 
 def with_whole_mask(case: Case) -> Case:
-    """The case with a mask of all rows and keys. Since opset 24, a mask that is too short masks the
-    keys past its end."""
+    """Returns the case with a mask of all rows and keys. From opset 24 on, keys past the end of a
+    short mask are masked."""
     mask, rows = case.feeds["attn_mask"], case.feeds["Q"].shape[-2]
     if case.feeds["Q"].ndim == 3:
         rows = case.feeds["Q"].shape[1]
@@ -78,22 +77,23 @@ def with_whole_mask(case: Case) -> Case:
 
 
 def by_definition(case: Case) -> Results:
-    """The results of ONNX's reference evaluator, which needs a mask of all rows and keys."""
+    """Returns the results of ONNX's reference evaluator, which needs a mask of all rows and
+    keys."""
     case = with_whole_mask(case)
     results = ReferenceEvaluator(case.model()).run(case.outputs, case.feeds)
     return [np.asarray(one) for one in results]
 
 
 def is_defined(case: Case, change: Any) -> bool:
-    """Whether ONNX Runtime defines the result. Before ONNX Runtime 1.28, the results of spoiled
-    cases and of empty inputs are undefined."""
+    """Whether ONNX Runtime defines the result. Before 1.28, spoiled cases and empty inputs have
+    undefined results."""
     return IS_NEW or (change is loosen and all(array.size for array in case.feeds.values()))
 
 
 def expect_right(
     case: Case, got: Results | str, stock: Results | str, is_defined: bool, seed: int
 ) -> None:
-    """If ONNX Runtime runs a case, Maskwise returns equal results, or refuses the case for a listed
+    """If ONNX Runtime runs a case, Maskwise returns equal results or refuses for a listed
     reason."""
     if isinstance(got, str):
         is_ours = "Maskwise" in got or "Missing Input" in got
@@ -108,7 +108,7 @@ def expect_right(
 @pytest.mark.parametrize("kind", DRAWS)
 @pytest.mark.parametrize("change", [spoil, loosen])
 def test_odd_models(kind: str, change: Any) -> None:
-    """Results with and without Maskwise are equal, or Maskwise raises an error."""
+    """Maskwise raises an error or returns ONNX Runtime's results."""
     judge, claims = StockJudge(), 0
     for seed in range(FIRST, FIRST + MODELS):
         random = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def test_odd_models(kind: str, change: Any) -> None:
         model = case.model()
         try:
             session = session_of(model, threads=2, is_claimed=False)
-        except Exception:  # errors of ONNX Runtime's kernel, or of its check of the model
+        except Exception:  # from ONNX Runtime's kernel or its check of the model
             continue
         if providers_of(session, kind) != [MASKWISE]:
             continue  # ONNX Runtime's kernel may end the process
@@ -155,7 +155,7 @@ def multi_head_case(**feeds: Any) -> Case:
     return Case("MultiHeadAttention", arrays, outputs, {"num_heads": 2}, 20)
 
 
-# Forms that ONNX Runtime's kernels accept, but ONNX Runtime's documents do not mention.
+# Accepted by ONNX Runtime's kernels, but not mentioned in its documentation.
 FORMS = {
     "lengths of {batch, 1}": group_case(seqlens_k=np.array([[9], [6]], np.int32)),
     "more positions than rows": group_case(position_ids=np.arange(24).reshape(2, 4, 3)),
@@ -185,7 +185,7 @@ def test_forms_that_onnx_runtime_takes(form: str) -> None:
 @pytest.mark.parametrize("odd", [np.inf, np.nan])
 def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
     """With a boolean mask, ONNX Runtime makes each row NaN, but Maskwise does not. With an added
-    mask, Maskwise makes each row NaN, too."""
+    mask, both make each row NaN."""
     random = np.random.default_rng(rows)
     feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}
     feeds["attn_mask"] = np.arange(rows) < np.full((rows, 1), rows - 1)

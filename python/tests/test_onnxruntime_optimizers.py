@@ -28,8 +28,8 @@ def transposed(perm: list[int]) -> Node:
     return op("Transpose", "a", "t", perm=perm)
 
 
-# After a Transpose of the outermost dimension, MatmulTransposeFusion swaps Transpose and Cast, but
-# does not report the change.
+# After a Transpose of the outermost dimension, MatmulTransposeFusion swaps Transpose and Cast
+# without reporting the change.
 BY_CAST = [op("Cast", "t", "wide", to=F32), op("MatMul", "wide", "b", "o")]
 # In this attention, MatmulTransposeFusion reports its change.
 ATTENTION = [
@@ -83,7 +83,7 @@ MODELS["branch"] = fed(in_a_branch([transposed([1, 0, 2]), *BY_CAST]), F32, ATTE
 def assert_runs(model: bytes, feeds: Feeds, folder: Path, claims: int, disabled: str = "") -> None:
     path = folder / "model.onnx"
     path.write_bytes(model)
-    # In a separate process, because a crash of ONNX Runtime would end this process.
+    # In a separate process, because ONNX Runtime may crash.
     command = [sys.executable, "-B", "-c", LOADS, str(path), DISABLED, disabled]
     assert subprocess.run(command, check=False).returncode == 0
     stock = stock_session(model)

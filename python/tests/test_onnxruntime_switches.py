@@ -20,7 +20,6 @@ KINDS = pytest.mark.parametrize("kind", ["where", "rows", "attention"])
 
 
 def test_one_switch_leaves_all_nodes_to_onnx_runtime(capfd: Any) -> None:
-    """With the switch off, ONNX Runtime runs all nodes, of an attention or of a Where."""
     model = example("attention")[0]
     where = where_model(TensorProto.FLOAT, [["n"]] * 3)
     for turned_off in ({"enable": False}, {"sess_options": options(maskwise_enable="0")}):
@@ -40,7 +39,7 @@ def test_one_switch_leaves_all_nodes_to_onnx_runtime(capfd: Any) -> None:
 
 
 def compiled(model: bytes) -> bytes:
-    """The model that ONNX Runtime saves for a later session."""
+    """Returns the model that ONNX Runtime saves for a later session."""
     session_options = options()
     session_options.add_provider_for_devices(maskwise.onnxruntime.register()[:1], {})
     return bytes(ort.ModelCompiler(session_options, model).compile_to_bytes())
@@ -48,8 +47,7 @@ def compiled(model: bytes) -> bytes:
 
 @KINDS
 def test_compiled_models(kind: str) -> None:
-    """A saved model has operators of ONNX and no node of Maskwise, so it loads with or without
-    Maskwise."""
+    """A saved model has no node of Maskwise, so it loads with or without Maskwise."""
     model, feeds, _ = example(kind)
     written = compiled(model)
     assert "EPContext" not in {node.op_type for node in onnx.load_from_string(written).graph.node}

@@ -1,4 +1,4 @@
-"""Maskwise's Select in OpenVINO has the values, types, shapes and names of OpenVINO's Select."""
+"""Compares Maskwise's Select in OpenVINO with OpenVINO's: values, types, shapes and names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHAPES = [
 ]
 
 
-# The CPU plugin converts these types: elements lose upper bits, denormals or NaN payloads.
+# The CPU plugin converts these types, which loses upper bits, denormals or NaN payloads.
 CONVERTED = (ov.Type.f16, ov.Type.bf16, ov.Type.i64, ov.Type.u64, ov.Type.f64)
 
 
@@ -223,7 +223,7 @@ def test_names_info_and_consumers_are_kept() -> None:
 
 
 def test_selects_in_bodies_are_accelerated() -> None:
-    """Counts verbose lines, because a compiled model does not show the nodes of its bodies."""
+    """Counts verbose lines, because a compiled model does not show its bodies' nodes."""
     code = """
 from test_openvino import *
 source = branches()

@@ -99,7 +99,7 @@ def test_attention_adds_no_reorder_and_no_conversion(opens: bool, hint: str) -> 
 
 
 def types_of(compiled: Any) -> list[str]:
-    """The element types of the inputs and of the output of Maskwise's operation."""
+    """The element types of the inputs and the output of Maskwise's operation."""
     (node,) = [
         node
         for node in compiled.get_runtime_model().get_ordered_ops()
@@ -113,8 +113,8 @@ def types_of(compiled: Any) -> list[str]:
 @pytest.mark.parametrize("hint", ["bf16", "f16"])  # OpenVINO replaces f16 by bf16 on many CPUs
 @pytest.mark.parametrize("precision", ["bf16", None])
 def test_precision(precision: str, hint: str, opens: bool) -> None:
-    """Attention computes in `precision`. Without `precision`, attention computes in the model's
-    type, or in f16 if the plugin does. Errors are at most 1.5 times OpenVINO's, plus 1e-3."""
+    """Attention computes in `precision`. The default is the model's type, or f16 if the plugin
+    computes in f16. Errors are at most 1.5 times OpenVINO's, plus 1e-3."""
     capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if "BF16" not in capabilities:
         pytest.skip("the CPU plugin has no bf16 on this CPU")
@@ -162,8 +162,8 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
-    """Attention. With `keeps_state`, states hold the earlier keys and values, and a Gather reorders
-    both by beam."""
+    """Attention. With `keeps_state`, states cache keys and values, and a Gather reorders both by
+    beam."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -270,8 +270,8 @@ def test_the_default_scale_follows_the_depth_at_run_time(shape: list[int], causa
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
 def test_fully_masked_rows(whole: bool, mask: str) -> None:
-    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, these rows are 0 as in
-    PyTorch, and Maskwise takes small attentions, too."""
+    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, they are 0 as in PyTorch,
+    and Maskwise takes small attentions, too."""
     case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
     model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf

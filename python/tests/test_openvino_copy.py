@@ -98,7 +98,7 @@ def by_serialize(model: ov.Model, folder: Path) -> ov.Model:
 
 
 def reshaped(model: ov.Model) -> ov.Model:
-    """Reshapes the model: doubles the last two dimensions of each input."""
+    """Doubles the last two dimensions of each input."""
     model.reshape(
         {port: [*port.shape[:-2], *(2 * n for n in port.shape[-2:])] for port in model.inputs}
     )

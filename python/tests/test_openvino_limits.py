@@ -243,7 +243,7 @@ ctypes.CDLL(sys.argv[1]).create_extensions(None)
 
 
 def test_a_select_without_elements_is_left_in_place() -> None:
-    """The CPU plugin compiles a MatMul without rows only if it fuses the next operator with it."""
+    """The CPU plugin compiles a MatMul without rows only if the next operator is fused with it."""
     shapes = ([2, 0, 16], [2, 40, 16], [2, 40, 8])
     query, key, value = (ops.parameter(shape, F32) for shape in shapes)
     cond = ops.parameter([2, 1, 1], BOOLEAN)

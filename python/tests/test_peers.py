@@ -1,7 +1,7 @@
 """Compares select() with ONNX Runtime and OpenVINO for the types that each host computes correctly.
-The other tests show faults of the hosts.
+The test_fault tests show faults of the hosts.
 
-A test of a fault fails if a new version has fixed the fault. Then move the type to ORT_RIGHT or
+If a test_fault test fails because a new version has fixed the fault, move the type to ORT_RIGHT or
 OV_RIGHT.
 """
 
@@ -34,7 +34,7 @@ OV_RIGHT = [np.dtype(kind) for kind in "?bBhHiIef"]
 
 
 def draw(seed: int, shapes: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Finite numbers, because the hosts may change NaN and -0.0."""
+    """Draws integer values, because the hosts may change NaN and -0.0."""
     random = np.random.default_rng(seed)
     condition = random_array(random, shapes[0], np.dtype(bool))
     if dtype == np.bool_:

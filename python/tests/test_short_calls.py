@@ -1,4 +1,4 @@
-"""A small call of attention runs few functions, and no operator of torch but the allocation."""
+"""A small attention call runs few Python functions, and of torch only the allocation."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ print(maskwise.attention(x, x, x, is_causal=True, return_statistics=True))
 
 @needs_torch
 def test_torch_without_the_exchange_of_dlpack() -> None:
-    """Versions before 2.10 read the same tensors by attributes."""
+    """Before torch 2.10, the core reads the same tensors by attributes."""
     wanted = in_a_process(READS)
     assert wanted.stdout.count("\n") > 10, wanted.stderr
     assert in_a_process(WITHOUT_EXCHANGE + READS).stdout == wanted.stdout

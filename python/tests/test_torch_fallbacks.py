@@ -50,7 +50,7 @@ def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """Masks by name. Some masks have fully masked rows, and some have a float32 bias."""
+    """Masks by name. Some have fully masked rows, and some have a float32 bias."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
@@ -130,8 +130,8 @@ def test_every_argument_of_attention(size: str, dtype: str, key_heads: int) -> N
         for one in (plain, tracked.detach()):
             apart = (one.double() - wanted).abs().max().item()
             assert apart <= 3 * TOLERANCE[dtype], (name, apart)
-        # In float32, gradients are wrong for a row whose scores are all the lowest number, because
-        # the lowest number plus the logarithm of the row's sum is again the lowest number.
+        # A float32 row whose scores are all the lowest number gets wrong gradients, because adding
+        # the logarithm of the row's sum does not change that number.
         if name != "lowest" or dtype != "float32":
             check_gradient(tracked, q, [k, v], arguments, dtype, name)
 

@@ -154,7 +154,7 @@ def test_gradients_of_gradients_are_torchs() -> None:
 
 
 def test_rules_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gradients take memory that grows with the sequence's length, not with its square."""
+    """The memory of gradients grows with the sequence length, not with its square."""
 
     def refuse(*_: Any) -> Any:
         raise AssertionError("an array of rows x keys")
@@ -178,7 +178,7 @@ def test_keys_and_values_with_different_heads() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """The loss at each step while a small ModernBERT learns one batch of padded words."""
+    """The loss at each step while a small ModernBERT learns one padded batch."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)

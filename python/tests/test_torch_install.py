@@ -155,7 +155,7 @@ def test_calls_that_maskwise_runs(taken: list[int]) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_parts_of_a_projection(dtype: str, causal: bool, taken: list[int]) -> None:
-    """Shapes are those of PyTorch's tests of its CPU kernel. The reference is the MATH backend."""
+    """The shapes are from PyTorch's CPU kernel tests. The reference is the MATH backend."""
     for batch, rows, heads, depth in itertools.product((2, 12), (267, 1030), (1, 3), (8, 16)):
         packed = draw(batch, rows, 3 * heads * depth, dtype=getattr(torch, dtype))
         parts = packed.split(heads * depth, dim=2)

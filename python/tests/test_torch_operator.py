@@ -154,8 +154,8 @@ def test_gradients_under_every_mask() -> None:
 
 
 def test_tensors_whose_values_are_not_in_memory() -> None:
-    """Calls with tensors whose values are not in memory follow torch's rules, or are refused.
-    Maskwise never reads uninitialized bytes."""
+    """Tensors whose values are not in memory follow torch's rules or are refused. Maskwise never
+    reads uninitialized bytes."""
     q, k, v = three(2, 3, 17, 16)
     zeros = torch._efficientzerotensor(v.shape)
     empty = v.clone()

@@ -1,4 +1,4 @@
-"""torch.where and masked_fill with Maskwise installed: outcomes equal torch's, bitwise."""
+"""With Maskwise installed, torch.where and masked_fill return torch's bits or raise its errors."""
 
 from __future__ import annotations
 

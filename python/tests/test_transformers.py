@@ -1,5 +1,5 @@
-"""attn_implementation="maskwise" in small transformers models with random weights, compared with
-eager attention."""
+"""Compares attn_implementation="maskwise" with eager attention in small transformers models with
+random weights."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def model_of(family: str, kind: Any = None, **others: Any) -> Any:
 
 
 def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
-    """The last hidden states with eager attention, and with Maskwise."""
+    """Returns the last hidden states with eager attention and with Maskwise."""
     result = {}
     for name in ("eager", "maskwise"):
         model.set_attn_implementation(name)
@@ -91,7 +91,7 @@ def outputs(model: Any, **inputs: Any) -> dict[str, Any]:
 
 
 def run_or_skip(model: Any, run: Callable[[], Any]) -> Any:
-    """run(). Skips the test if run() also fails with transformers' own attention."""
+    """Returns run(). Skips the test if run() also fails with transformers' own attention."""
     try:
         return run()
     except Exception as failure:
@@ -137,7 +137,7 @@ def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The masks of the attentions that Maskwise has run."""
+    """The masks of Maskwise's attention calls."""
     seen: list[Any] = []
     run = maskwise_transformers.run
 
@@ -171,8 +171,7 @@ def test_torch_runs_small_calls(calls: list[Any]) -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "qwen3", "gemma3_text"])
 @pytest.mark.parametrize("name", ["maskwise", "maskwise_flash"])
 def test_packed_batches(family: str, name: str, calls: list[Any]) -> None:
-    """Packed inputs, as from transformers' DataCollatorWithFlattening, give the results of padded
-    inputs."""
+    """Packed inputs, as from DataCollatorWithFlattening, give the results of padded inputs."""
     model = model_of(family)
     mask, ids = padded("right"), words()
     mask[1, 20:] = 0
@@ -221,7 +220,7 @@ def test_padding_with_holes_is_an_array(calls: list[Any]) -> None:
 
 
 def test_packed_positions(calls: list[Any]) -> None:
-    """Tokens do not attend to other documents in their row."""
+    """Tokens attend only to their own document."""
     positions = torch.cat([torch.arange(25), torch.arange(35)])[None]
     for family in ("llama", "mistral", "qwen3"):
         inputs = {"input_ids": words()[:1], "position_ids": positions, "use_cache": False}
@@ -245,7 +244,7 @@ def test_generation_gives_the_same_tokens(family: str, cache: str | None) -> Non
 
 
 def test_a_lost_mask_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a mask is lost, the comparison of results with eager attention fails."""
+    """The comparison with eager attention fails if a mask is lost."""
     from transformers import AttentionMaskInterface
 
     model = model_of("llama")
@@ -300,7 +299,7 @@ def mask_arguments(
     function: Any = None,
     padding: Any = None,
 ) -> dict[str, Any]:
-    """Arguments of mask(), as this release of transformers passes them."""
+    """Returns arguments of mask(), as this release of transformers passes them."""
     place = {"q_length": rows, "q_offset": q_offset}
     if "cache_position" in inspect.signature(masking_utils.sdpa_mask).parameters:
         place = {"cache_position": torch.arange(q_offset, q_offset + rows)}
@@ -317,7 +316,7 @@ def mask_arguments(
 @pytest.mark.parametrize("offsets", [(0, 0), (7, 0), (30, 23), (5, 9)])
 @pytest.mark.parametrize("seed", range(8))
 def test_mask_functions(seed: int, offsets: tuple[int, int]) -> None:
-    """Each mask function of transformers, alone and combined, at several positions of a cache."""
+    """transformers' mask functions, alone and combined, at several positions of a cache."""
     random = np.random.default_rng(seed)
     rows, keys = int(random.integers(1, 20)), int(random.integers(1, 30))
     q_offset, kv_offset = offsets

@@ -1,6 +1,5 @@
-"""Tests every argument that transformers' layers pass to "maskwise" and "maskwise_flash". Small
-calls, large calls, calls with gradients and compiled calls have the results of the definition.
-Models that would lose their masks are refused.
+"""Tests every argument that transformers' layers pass to "maskwise" and "maskwise_flash", in small,
+large and compiled calls and with gradients. Models that would lose their masks are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ def tensors(rows: int, keys: int | None = None, batch: int = 1) -> list[Any]:
 
 
 def expected(operands: list[Any], kept: Any, others: dict[str, Any]) -> Any:
-    """The result by definition. kept is boolean, and broadcasts to (batch, heads, rows, keys)."""
+    """The result by definition. kept: True is unmasked; broadcasts to (batch, heads, rows,
+    keys)."""
     scale, cap = others.get("scaling", DEPTH**-0.5), others.get("softcap")
     bias, sinks = others.get("position_bias"), others.get("s_aux")
     options = {"bias": bias, "scale": scale, "soft_cap": cap, "sinks": sinks}
@@ -57,7 +57,7 @@ def causal(rows: int) -> Any:
 
 
 def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """Cases by name: arguments, and the keys that the arguments keep."""
+    """Returns cases by name: the arguments, and which keys they leave unmasked."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     packed = {"cu_seq_lens_q": cu, "cu_seq_lens_k": cu, "max_length_q": rows, "max_length_k": rows}
@@ -90,7 +90,7 @@ def cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
 
 
 def flash_cases(rows: int) -> dict[str, tuple[dict[str, Any], Any]]:
-    """cases(), and cases of the arguments that transformers passes only to flash_attn."""
+    """Returns cases(), and cases of arguments that transformers passes only to flash_attn."""
     ends = [0, rows // 3, rows // 3 + 5, rows]
     cu = torch.tensor(ends, dtype=torch.int32)
     lower, mask = causal(rows), same_documents(ends)

@@ -1,5 +1,5 @@
-"""Compiled and exported models of transformers under "maskwise": graphs contain Maskwise's operator
-with rules, and results equal eager attention's."""
+"""transformers models compiled and exported under "maskwise": graphs call Maskwise's operator with
+rules, and results equal eager attention's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 
 class Graphs:
-    """A backend of torch.compile that records its graphs and runs them unchanged."""
+    """A torch.compile backend that records graphs and runs them unchanged."""
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []
@@ -52,7 +52,6 @@ class Graphs:
 
 
 def calls_in(graph: Any) -> list[Any]:
-    """The arguments of each call of Maskwise's operator."""
     nodes = [node for node in graph.graph.nodes if "maskwise" in str(node.target)]
     return [(*node.args, *(None,) * (13 - len(node.args))) for node in nodes]
 
@@ -75,7 +74,7 @@ def test_rules_stay_rules_in_a_compiled_model(family: str, pad: str | None) -> N
     assert_close({"maskwise": actual, "eager": results["eager"]}, mask)
     calls = backend.calls()
     assert len(backend.graphs) == 1 and len(calls) == model.config.num_hidden_layers
-    # In old releases, these models ask for other masks.
+    # Old releases request other masks for OPT and ModernBERT.
     if READS_MASKS and not (IS_OLD and family in ("opt", "modernbert")):
         assert not any(call[ARRAY] for call in calls)
         assert all((call[KEY_MASK] is None) == (pad is None) for call in calls)

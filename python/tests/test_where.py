@@ -30,7 +30,7 @@ any_dtypes = st.tuples(*[st.sampled_from(DTYPES)] * 3).filter(has_common_dtype)
 
 
 def assert_like_numpy(*arguments: Any) -> None:
-    """maskwise.where returns numpy.where's bits, or raises an error of the same type."""
+    """maskwise.where is bit-identical to numpy.where, or raises an error of the same type."""
     try:
         expected = np.where(*arguments)
     except (TypeError, OverflowError) as failure:

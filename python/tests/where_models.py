@@ -13,7 +13,8 @@ from onnx_where import TYPES as ONNX_TYPES
 
 # Types that ONNX Runtime passes to kernels: all of Where's except the complex types.
 TYPES = {element: dtype for element, dtype in ONNX_TYPES.items() if dtype.kind != "c"}
-# The errors that wrong session options raise: up to ONNX Runtime 1.31, and in later releases.
+# Wrong session options raise RuntimeError up to ONNX Runtime 1.31, InvalidArgument in later
+# releases.
 REFUSED = (RuntimeError, ort.capi.onnxruntime_pybind11_state.InvalidArgument)
 
 
@@ -27,7 +28,6 @@ def options(**entries: str) -> Any:
 
 
 def stock_session(model: bytes) -> Any:
-    """A session without Maskwise."""
     return ort.InferenceSession(model, options(), providers=["CPUExecutionProvider"])
 
 
@@ -41,8 +41,8 @@ def providers_of(session: Any, operator: str = "Where") -> list[str]:
 
 
 def session_of(model: bytes, threads: int = 1, is_claimed: bool = True, **entries: str) -> Any:
-    """A session with Maskwise. With `is_claimed`, asserts that Maskwise runs every Where of the
-    main graph.
+    """Returns a session with Maskwise. With `is_claimed`, asserts that Maskwise runs every Where of
+    the main graph.
     """
     session_options = options(**entries)
     session_options.intra_op_num_threads = threads

@@ -65,7 +65,7 @@ void require_rank(const char* name, const tensor_desc& operand, int least) {
                       other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
-// All extents but the last two. With grouped_queries, the number of heads becomes query's.
+// Returns all extents except the last two. With grouped_queries, the heads' extent is query's.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
     dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;
@@ -111,7 +111,7 @@ void check_pages(const attention_desc& desc) {
             std::to_string(desc.fill));
 }
 
-// Replaces {pages, keys of a page} in a cache's shape by {sequences, keys of a sequence}.
+// Replaces {pages, keys per page} in a cache's shape by {sequences, keys per sequence}.
 void join_pages(const dims& table, tensor_desc& operand) {
     const auto keys = checked_multiply(table[1], operand.extents[2]);
     if (!keys)
@@ -160,8 +160,8 @@ void complete_outputs(attention_desc& desc) {
 
 } // namespace
 
-// Uses Newton's method, because the library does not link libm. 64 steps suffice: far from the
-// root, each step halves the value.
+// Newton's method, because the library does not link libm. 64 steps suffice: far from the root,
+// each step halves the value.
 float default_scale(std::int64_t depth) {
     const auto square = static_cast<double>(depth);
     double root = std::max(square, 1.0);
@@ -202,7 +202,7 @@ attention_desc checked_attention(attention_desc desc) {
     }
     check_inputs(desc);
     complete_outputs(desc);
-    // Elements of an output must not overlap, because several threads write an output at once.
+    // An output's elements must not overlap, because threads write an output concurrently.
     for (const auto& [name, operand] : std::span(named_operands).subspan(input_count)) {
         complete(name, desc.*operand);
         if ((desc.*operand).type != data_type::undef)

@@ -7,7 +7,7 @@
 
 namespace maskwise {
 
-// An operand's name and description. The first input_count entries are inputs, the others outputs.
+// Names and descriptions of all operands: first input_count inputs, then outputs.
 struct named_operand {
     const char* name;
     tensor_desc attention_desc::*desc;
@@ -25,16 +25,15 @@ inline constexpr std::array<named_operand, 9> named_operands{{
     {"statistics", &attention_desc::statistics},
 }};
 
-// Returns the description with strides, dst and scale filled in. If key and value are in pages,
-// they get the shapes of whole sequences; their first stride still leads from page to page. Throws
-// as compile(attention_desc) documents.
+// Returns the description with strides, dst and scale filled in. Paged key and value get the shape
+// of a sequence; their first stride stays the page stride. Throws as compile(attention_desc) does.
 attention_desc checked_attention(attention_desc desc);
 
 // Throws argument_error if an operand with elements has a null address.
 void require_addresses(const attention_desc& desc, const attention_operands& addresses);
 
-// Throws argument_error for rules that do not fit `desc`, which must come from checked_attention.
-// `rules` may be null.
+// Throws argument_error for rules that do not fit `desc`, a result of checked_attention. `rules`
+// may be null.
 void require_rules(const attention_desc& desc, const mask_rules* rules);
 
 // 1 / sqrt(depth).
@@ -43,7 +42,7 @@ float default_scale(std::int64_t depth);
 // Extent of the dimension before the last two; 1 for a matrix.
 std::int64_t heads_of(const tensor_desc& operand);
 
-// Extent of dst's first dimension; 1 for a matrix. `desc` must come from checked_attention.
+// Extent of dst's first dimension; 1 for a matrix. `desc` must be a result of checked_attention.
 std::int64_t sequences_of(const attention_desc& desc);
 
 } // namespace maskwise

@@ -26,9 +26,10 @@ void require_pages(const tile_plan& plan, const attention_operands& addresses) {
             const std::int64_t page =
                 page_number(table, addresses.page_table, s, first / page_keys);
             if (page >= 0 && page < plan.cache_pages) continue;
-            throw argument_error("attention: keys of sequence " + std::to_string(s) + " from " +
-                                 std::to_string(first) + " are in page " + std::to_string(page) +
-                                 ", the cache has " + std::to_string(plan.cache_pages) + " pages");
+            throw argument_error("attention: page_table: page " + std::to_string(page) +
+                                 " (sequence " + std::to_string(s) + ", keys from " +
+                                 std::to_string(first) + ") is not in the cache of " +
+                                 std::to_string(plan.cache_pages) + " pages");
         }
     }
 }

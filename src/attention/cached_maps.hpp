@@ -9,13 +9,13 @@
 
 namespace maskwise {
 
-// The arrays that map_row_tile fills in.
+// The arrays that map_row_tile writes.
 struct map_memory {
     tile_mask* tiles = nullptr;
     float* highest = nullptr; // null for a cond
 };
 
-// The map of one mask: the tile_mask of each tile.
+// One mask's map: a tile_mask per tile.
 struct cached_map {
     cached_map(const void* address, const mask_layout& form);
 
@@ -28,15 +28,15 @@ struct cached_map {
     std::unique_ptr<cached_map> next;
 };
 
-// The maps that a mask_maps caches. Thread-safe.
+// The cache of a mask_maps. Thread-safe.
 struct cached_maps {
     ~cached_maps() { std::unique_ptr<cached_map> all(first.load()); }
 
-    // Null if the map is not cached.
+    // Returns null if the map is not cached.
     cached_map* find(const void* mask, const mask_layout& layout) const;
-    // Adds the map, even if an equal map is cached.
+    // Adds the map even if an equal map is cached.
     cached_map* add(std::unique_ptr<cached_map> map);
-    // A full cache gets no further maps, which bounds its memory.
+    // Callers add no map to a full cache.
     bool is_full() const { return count.load(std::memory_order_relaxed) >= 16; }
 
     std::atomic<cached_map*> first = nullptr;

@@ -11,11 +11,10 @@
 namespace maskwise {
 namespace {
 
-// With this many items per worker, one item that starts when all other workers are done takes at
-// most a fifth of the total time.
+// With 4 equal items per worker, a last item that runs alone takes a fifth of the total time.
 constexpr std::int64_t items_per_worker = 4;
-// An item with fewer key tiles spends too much time on its softmax state. With more than
-// few_workers workers, half of this minimum is better than idle workers.
+// Items with fewer key tiles spend too much time on their softmax state. With more than few_workers
+// workers, half of this minimum is better than idle workers.
 constexpr std::int64_t least_tiles = 8;
 constexpr int few_workers = 8;
 // Items are ordered by size class, not by exact size.
@@ -38,8 +37,8 @@ std::int64_t least_of_item(int workers) {
     return workers > few_workers ? least_tiles / 2 : least_tiles;
 }
 
-// The slice size, in key tiles, with the shortest estimated time if all row tiles cost the same.
-// The estimate adds half a key tile per slice and a tenth of a key tile per merge.
+// Returns the slice size, in key tiles, with the shortest estimated time if all row tiles cost the
+// same. Each slice costs half a key tile more, each merge a tenth.
 std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
     const auto time_of = [&](std::int64_t parts) {
         return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
@@ -57,7 +56,7 @@ bool has_few_row_tiles(std::int64_t row_tiles, int workers) {
     return row_tiles / workers < (workers > few_workers ? many_beyond_few_workers : many_row_tiles);
 }
 
-// The most key tiles that an item should have.
+// Upper bound on an item's key tiles.
 std::int64_t most_of_item(const row_costs& costs, int workers) {
     const auto [least, most] = std::minmax_element(costs.tiles, costs.tiles + costs.unlike());
     if (*least == *most)
@@ -69,7 +68,7 @@ std::int64_t most_of_item(const row_costs& costs, int workers) {
                     least_of_item(workers));
 }
 
-// How a row tile is cut into slices. Class 0 has the largest items.
+// The slices of a row tile. Size class 0 has the largest items.
 struct row_cut {
     row_cut(std::int64_t tiles, std::int64_t most)
         : parts(tiles > most ? rounded_up(tiles, most) : 1),
@@ -117,7 +116,8 @@ division divide(const tile_plan& plan, int threads) {
     division split;
     split.threads = threads;
     split.row_tiles = plan.heads * plan.row_tiles();
-    split.by_cost = threads > 1 && !plan.retains_scores() && // else the order of sums is fixed
+    split.by_cost = threads > 1 &&
+                    !plan.retains_scores() && // retained scores fix the summation order
                     plan.key_tiles() >= 2 * least_of_item(threads) &&
                     has_few_row_tiles(split.row_tiles, threads);
     std::int64_t items = split.row_tiles;
@@ -141,8 +141,8 @@ division divide(const tile_plan& plan, int threads) {
     return split;
 }
 
-// An index of the first dimension of `outer` is a sequence. If `outer` has only one dimension, each
-// head is a sequence, so the rules may differ between heads. Slopes always differ between heads.
+// Each index of the first dimension of `outer` is one sequence. If `outer` has only one dimension,
+// each head is a sequence, so rules may differ between heads. Slopes are per head.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     const int last = plan.outer.rank() - 1;
     if (last < 0 || (last == 0 && rules != nullptr && !is_uniform(*rules)) || has_slopes(rules))
@@ -152,8 +152,7 @@ std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules) {
     return plan.outer[last];
 }
 
-// A mask with fewer rows than a tile, for example one that is broadcast along rows, is too small to
-// be worth splitting.
+// A mask with fewer rows than a tile, for example if broadcast along rows, is too small to split.
 std::int64_t parts_of_map(const mask_layout& layout, int workers) {
     const std::int64_t row_tiles = layout.heads * layout.row_tiles;
     if (layout.rows < layout.tile_rows || workers == 1) return 1;
@@ -161,7 +160,7 @@ std::int64_t parts_of_map(const mask_layout& layout, int workers) {
                                     std::max<std::int64_t>(1, layout.key_tiles / least_tiles));
 }
 
-// Lists the last rows first, because the last rows have the most keys under a causal mask.
+// Lists the last rows first, because they have the most keys under a causal mask.
 bool list_work(const row_costs& costs, int workers, work_list& list) {
     const std::int64_t most = most_of_item(costs, workers);
     if (*std::max_element(costs.tiles, costs.tiles + costs.unlike()) <= most / 2) return false;

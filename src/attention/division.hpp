@@ -4,19 +4,19 @@
 
 namespace maskwise {
 
-// The next unit of work: one slice of a row tile's key tiles. Slices differ by at most one computed
-// tile.
+// A unit of work: one slice of a row tile's key tiles. Slices differ by at most one computed tile.
 struct work_item {
-    std::int64_t row_tile = 0; // of all heads
+    std::int64_t row_tile = 0; // head * row tiles per head + row tile of the head
     std::int64_t part = 0, parts = 1;
     std::int64_t state = 0; // index of this slice's partial state; used only if parts > 1
 };
 
-// How many key tiles each row tile computes. Consecutive heads may share the counts.
+// The number of key tiles that each row tile computes. Each group of heads_alike consecutive heads
+// shares row_tiles counts.
 struct row_costs {
     std::int64_t heads = 0, row_tiles = 0; // row tiles per head
     std::int64_t heads_alike = 1;
-    const std::int64_t* tiles = nullptr; // counts of one head of each group of equal heads
+    const std::int64_t* tiles = nullptr;
 
     std::int64_t unlike() const { return heads / heads_alike * row_tiles; }
     const std::int64_t* of_head(std::int64_t head) const {
@@ -24,16 +24,16 @@ struct row_costs {
     }
 };
 
-// Work in the order in which workers run it.
+// Work in execution order.
 struct work_list {
     work_item* items = nullptr;
     work_item* shared = nullptr; // the first slice of each row tile that is split
     std::int64_t count = 0, shared_count = 0, states = 0;
 };
 
-// How the work of an execution is divided. Scratch holds, in this order: the largest biases, key
-// norms, the maps of cond and bias, costs, the work list, the workers' scratch, and the states of
-// row tiles that are split.
+// The division of an execution's work. Scratch holds, in this order: the largest biases, key norms,
+// the maps of cond and bias, costs, the work list, the workers' scratch, and the states of split
+// row tiles.
 struct division {
     int threads = 1, workers = 1;
     bool by_cost = false; // else each row tile is one item
@@ -42,22 +42,21 @@ struct division {
     std::int64_t highest_bytes = 0, norm_bytes = 0, map_bytes = 0, cost_bytes = 0, list_bytes = 0,
                  worker_bytes = 0, state_bytes = 0;
 
-    // Bytes of scratch, including alignment. The largest 64-bit number if the sum overflows.
+    // Bytes of scratch, including alignment. Saturates on overflow.
     std::int64_t bytes() const;
 };
 
 division divide(const tile_plan& plan, int threads);
 
-// The number of consecutive heads that share cond, bias and rules.
+// Returns the number of consecutive heads that share cond, bias and rules.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 
-// The number of slices into which the key tiles of a map's row tile are divided.
+// Returns the number of slices per row tile in which a mask's map is computed.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
 // Fills in the list, which has room for the items and states that `divide` counted. Splits row
-// tiles that are too heavy, and puts heavy items first. Returns false and fills in nothing if each
-// row tile has at most half the key tiles that an item may have, because the order then does not
-// matter.
+// tiles that exceed an item's limit, and puts heavy items first. If no row tile exceeds half of the
+// limit, the order does not matter: returns false and leaves `list` unchanged.
 bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

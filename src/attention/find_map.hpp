@@ -10,7 +10,7 @@
 
 namespace maskwise {
 
-// Fills the map of a mask. share_out(count, work) calls work(i) for i in [0, count) on any threads.
+// Fills a mask's map. share_out(count, work) calls work(i) for i in [0, count) on any threads.
 template <class ShareOut>
 void fill_map(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
               const map_memory& map, int workers, const ShareOut& share_out) {
@@ -23,8 +23,8 @@ void fill_map(const mask_layout& layout, const attention_kernels& kernels, const
     });
 }
 
-// Returns a mask's cached map if there is one. Else fills and returns a new cached map, or
-// `scratch` if there is no cache or the cache is full.
+// Returns the mask's cached map. If there is none, fills and returns a new cached map, or `scratch`
+// if the cache is null or full.
 template <class ShareOut>
 map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
                     const mask_maps* maps, const void* mask, const map_memory& scratch, int workers,
@@ -42,14 +42,14 @@ map_memory find_map(const mask_layout& layout, const attention_kernels& kernels,
     return cache->add(std::move(map))->memory();
 }
 
-// Scratch memory for the maps of a plan's masks.
+// Scratch memory for the maps of a plan.
 struct maps_memory {
     float* highest;   // of each tile of the bias
     float* key_norms; // of each key tile of each head
     tile_mask* tiles; // of the cond, then of the bias
 };
 
-// The maps of cond and bias. Key norms are computed on demand.
+// Returns the maps of cond and bias. Key norms are computed on demand.
 template <class ShareOut>
 tile_maps find_maps(const tile_plan& plan, const attention_operands& addresses,
                     const maps_memory& memory, int workers, const ShareOut& share_out) {

@@ -14,10 +14,9 @@
 namespace maskwise {
 namespace {
 
-// With this many items, many threads get equal work. More items would have more sums to add up.
+// Enough items for an even load of many threads. More items would need more sums.
 constexpr std::int64_t most_items = 24;
-// Upper bound on the memory for the items' sums. Ignored if one item for each group of heads that
-// share keys and values already needs more.
+// Upper bound on the memory of all items' sums. Ignored if one item per group already needs more.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
 
 void refuse(const std::string& fault) {
@@ -33,8 +32,7 @@ void check_attention(const attention_desc& desc) {
                std::to_string(heads_of(desc.value)));
 }
 
-// Completes a gradient. A gradient without a type gets `type`; a gradient without extents becomes
-// dense.
+// An undef gradient gets `type`. A gradient without extents becomes dense.
 void complete(const char* name, tensor_desc& gradient, data_type type, const dims& extents,
               bool is_written) {
     const std::string whole_name = std::string("attention gradients: ") + name;
@@ -92,7 +90,7 @@ attention_gradients_desc checked(attention_gradients_desc desc) {
     return desc;
 }
 
-// Whether keys, values and dst's gradient can be read in place as pairs of bf16.
+// Whether keys, values and dst's gradient can be read in place as bf16 pairs.
 bool may_take_pairs(const attention_gradients_desc& desc) {
     const auto has_pairs = [](const tensor_desc& operand) {
         const dims& strides = operand.strides_bytes;

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-// Above this magnitude, f32 statistics (maximum + log(sum)) have too few bits left for the log.
+// Above this magnitude, f32 statistics (maximum + log(sum)) have too few bits for the log.
 constexpr float largest_log_sum = 1 << 17;
 
-// Views each pair of bf16 as one f32, because both have 4 bytes.
+// Views each bf16 pair as one f32 of 4 bytes.
 strided_matrix as_pairs(strided_matrix matrix) {
     matrix.type = elem_type::f32;
     matrix.column_bytes = float_bytes;
@@ -90,7 +90,7 @@ void gradients_worker::compute_weights_again(std::int64_t head, std::int64_t row
     }
 }
 
-// Loads the rows of query, dst and dst's gradient in the layout of the products.
+// Loads query, dst and dst's gradient in the layouts that the matrix-product kernels read.
 void gradients_worker::load_rows() {
     operands_.for_each_panel([&](const panel_rows& panel) {
         load_dst(panel);
@@ -124,7 +124,7 @@ void gradients_worker::load_dst(const panel_rows& panel) {
             deltas[q] += gradient[q] * dst[c * plan_.panel + q];
 }
 
-// Loads rows into blocks as wide as a panel: {block, query or pair of queries, column}.
+// Loads rows into blocks of `panel` columns: {block, query or pair of queries, column}.
 void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t queries,
                                    std::int64_t columns, float* blocks) {
     const std::int64_t panel = plan_.panel;
@@ -150,7 +150,7 @@ void gradients_worker::load_blocks(const strided_matrix& rows, std::int64_t quer
     }
 }
 
-// Omits tiles that the forward pass skips, and tiles whose weights are 0 in every row.
+// Omits tiles that the forward pass skips, and tiles whose weights are all 0.
 void gradients_worker::run_key_tiles(const gradient_sums* sums) {
     const tile_range kept = operands_.kept_part({0, 0, 0, plan_.key_tiles()});
     const bool may_fill = !numbers_.fill_is_minus_infinity();
@@ -268,7 +268,7 @@ void gradients_worker::add_query_gradients(const panel_tile& tile, const strided
               .accumulates = true});
 }
 
-// Adds only products whose weight or gradient is not 0, because 0 * NaN would be NaN.
+// Adds only products with a nonzero weight or gradient, because 0 * NaN is NaN.
 void gradients_worker::add_unmasked(const panel_tile& tile, const gradient_sums& sums) {
     const panel_scores& scores = tile.scores;
     const std::int64_t depth = plan_.depth, columns = plan_.columns, panel = plan_.panel;

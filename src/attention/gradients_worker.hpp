@@ -5,38 +5,35 @@
 
 namespace maskwise {
 
-// Sums for the gradients of the keys and values that a group of heads shares, in the layout of
-// gradients_plan::blocks.
+// Sums for the gradients of a group's keys and values, in the layout of gradients_plan::blocks.
 struct gradient_sums {
     float *keys, *values;
 };
 
-// Computes the gradients of row tiles, one row tile at a time, and stores the gradients of key
-// tiles.
+// Computes gradients, one row tile at a time, and stores the gradients of key tiles.
 class gradients_worker {
 public:
-    // `scratch` has room for plan.worker.floats.
+    // `scratch` has room for plan.worker.floats floats.
     gradients_worker(const gradients_plan& plan, const attention_gradients_operands& addresses,
                      const attention_numbers& numbers, const tile_maps& maps, float* scratch);
 
-    // Writes the gradients of the queries, and adds the gradients of keys and values to `sums`.
-    // Returns the row tile's part of the sink's gradient: minus the sum over rows of (weight of the
-    // sink * delta), where delta is the dot product of a row of dst and its gradient. Returns 0
-    // without keys or if the gradient of sinks is not computed.
+    // Writes the queries' gradients, and adds the gradients of keys and values to `sums`. Returns
+    // the row tile's part of the sink's gradient: -sum over rows of (sink's weight * delta), where
+    // delta is dot(row of dst, its gradient). Returns 0 if there are no keys or no sinks_gradient.
     float run(std::int64_t head, std::int64_t row_tile, const gradient_sums& sums);
-    // Adds the row tile's part of the bias gradient to bias_gradient.
+    // Adds the row tile's part to bias_gradient.
     void add_bias_gradients(std::int64_t head, std::int64_t row_tile);
-    // Stores the gradients of a key tile. `head` is any head of the group.
+    // Stores a key tile's gradients. `head` is any head of the group.
     void store_keys(std::int64_t head, std::int64_t key_tile, const gradient_sums& sums);
 
     std::int64_t computed_tiles() const { return operands_.computed_tiles(); }
 
 private:
-    // The scores of one panel and one key tile, and their gradients.
+    // One panel and one key tile: scores and their gradients.
     struct panel_tile {
         const panel_rows& panel;
         const key_tile& keys;
-        bool is_summed; // adds to the gradients of query, key and value; else of the bias
+        bool is_summed; // for the gradients of query, key and value; else of the bias
         panel_scores scores;
         panel_gradients gradients;
     };
@@ -61,7 +58,7 @@ private:
     float sink_gradient();
 
     float* part(std::int64_t of_layout) const { return operands_.part(of_layout); }
-    // Summation steps of products over a panel's queries: a step is one query, or a pair with bf16.
+    // Steps of a sum over queries: a step is one query, or a pair if in_pairs.
     std::int64_t query_steps(std::int64_t queries) const {
         return plan_.in_pairs ? (queries + 1) / 2 : queries;
     }

@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// The OR and the minimum of the bytes of a tile.
+// The OR and the minimum of a tile's bytes.
 struct bytes_seen {
     std::uint8_t any = 0, least = 0xFF;
 
@@ -19,7 +19,7 @@ struct bytes_seen {
     }
 };
 
-// Adjacent bytes have a separate loop, because the compiler can vectorize it.
+// Adjacent bytes have a separate loop, which the compiler vectorizes.
 void scan_row(const std::uint8_t* row, std::int64_t keys, std::int64_t key_bytes,
               bytes_seen& seen) {
     std::uint8_t any = seen.any, least = seen.least;
@@ -57,7 +57,7 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// This many tiles are read together, a few rows at a time, because memory is faster along a row.
+// Tiles that are read together, a few rows at a time, because memory is faster along a row.
 constexpr std::int64_t tiles_at_once = 16;
 
 float highest_of(const number_range& seen, tile_mask state, const mask_layout& layout) {
@@ -66,9 +66,8 @@ float highest_of(const number_range& seen, tile_mask state, const mask_layout& l
     return seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;
 }
 
-// Classifies up to tiles_at_once tiles, which have `keys` keys together. Skips the remaining rows
-// of a mixed tile, because the tile stays mixed. With bounds_mixed, reads these rows, too, for the
-// largest bias.
+// Classifies up to tiles_at_once tiles with `keys` keys in total. Skips the remaining rows of a
+// mixed tile, because the tile stays mixed, unless bounds_mixed asks for the largest bias.
 void classify_biases(const strided_matrix& bias, std::int64_t rows, std::int64_t keys,
                      const mask_layout& layout, const attention_kernels& kernels, tile_mask* tiles,
                      float* highest) {

@@ -7,11 +7,11 @@
 
 namespace maskwise {
 
-// The effect of a mask on the scores of a tile: no score, every score or some scores are masked. A
-// bias is `kept` if it is 0 everywhere, `masked` if it masks every score, and else `mixed`.
+// A mask's effect on a tile: no score, every score or some scores are masked. A bias is `kept` if
+// it is 0 throughout the tile.
 enum class tile_mask : std::uint8_t { kept, masked, mixed };
 
-// The work on one key tile of a row tile.
+// The treatment of one key tile of a row tile.
 enum class tile_action : std::uint8_t {
     skip, // every weight is 0
     compute,
@@ -22,22 +22,22 @@ enum class tile_action : std::uint8_t {
 struct key_tile {
     std::int64_t number = 0, first = 0, keys = 0;
     tile_action action = tile_action::skip;
-    // Parts of the mask that must still be applied score by score.
+    // Parts of the mask that must be applied to each score.
     bool needs_spans = false; // the rules mask keys of the tile in some row
     bool needs_cond = false;
     bool needs_bias = false;
     float highest_bias = 0; // of the tile; infinity if unknown
 };
 
-// How an element of a mask is read.
+// The meaning of a mask's elements.
 enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
 
-// The tiles of a cond or a bias. A tile is classified once for all heads that share it. Broadcast
-// outer dimensions and rows have extent 1.
+// The tiles of a cond or a bias. Heads that share a tile have one entry: broadcast outer dimensions
+// and rows have extent 1.
 struct mask_layout {
-    dims outer, outer_bytes; // of the operand; extent 1 where it is shared
-    dims outer_tiles;        // strides in the map, 0 where shared
-    std::int64_t heads = 0;  // 0 without the operand
+    dims outer, outer_bytes; // of the operand; extent 1 if broadcast
+    dims outer_tiles;        // strides in the map; 0 if broadcast
+    std::int64_t heads = 0;  // 0 if the operand is absent
     std::int64_t rows = 0, keys = 0, row_bytes = 0, key_bytes = 0;
     std::int64_t tile_rows = 0, tile_keys = 0;
     std::int64_t row_tiles = 0, key_tiles = 0;
@@ -49,7 +49,7 @@ struct mask_layout {
     friend bool operator==(const mask_layout&, const mask_layout&) = default;
 };
 
-// `strides_bytes` are the operand's strides for {outer..., rows, keys}, 0 in broadcast dimensions.
+// `strides_bytes`: the operand's strides for {outer..., rows, keys}, 0 in broadcast dimensions.
 mask_layout make_mask_layout(mask_kind kind, const dims& outer, std::int64_t rows,
                              std::int64_t keys, const dims& strides_bytes, std::int64_t tile_rows,
                              std::int64_t tile_keys);
@@ -59,14 +59,13 @@ struct map_part {
     std::int64_t number = 0, parts = 1;
 };
 
-// Fills in the key tiles of one row tile, or a slice of them. `number` is the row tile's index
-// among the row tiles of all heads. `highest` becomes the largest bias of each tile, where NaN
-// counts as the largest. A mixed tile gets infinity unless bounds_mixed. `highest` is unused for a
-// cond.
+// Classifies the key tiles of one row tile, or a slice of them. `number` is the row tile's index
+// over all heads. Writes each tile's largest bias to `highest`, where NaN counts as the largest.
+// Mixed tiles get infinity unless bounds_mixed. `highest` is unused for a cond.
 void map_row_tile(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
                   std::int64_t number, tile_mask* tiles, float* highest, map_part part = {});
 
-// The map's index for the first key tile of a row tile. `position` is the head's index in `outer`.
+// Returns the map index of a row tile's first key tile. `position`: the head's index in `outer`.
 std::int64_t place_in_map(const mask_layout& layout, std::span<const std::int64_t> position,
                           std::int64_t row_tile);
 

@@ -1,6 +1,6 @@
 // Attention in the order of separate operators. The worker retains all scores of a row tile. The
-// softmax subtracts the true maximum, divides by the sum and rounds the weights. Then the worker
-// adds the values in the order of their keys.
+// softmax subtracts the final maximum, divides by the sum and rounds the weights. Then the worker
+// adds weighted values in key order.
 
 #include "attention/tile_worker.hpp"
 
@@ -24,7 +24,7 @@ void tile_worker::retain_scores(const key_tile& keys) {
     });
 }
 
-// Every score of the tile is the fill, plus the bias if the tile needs one.
+// Each score becomes the fill, plus the bias if keys.needs_bias.
 void tile_worker::fill_scores(const key_tile& keys) {
     if (keys.needs_bias) return retain_scores(keys);
     operands_.for_each_panel([&](const panel_rows& panel) {
@@ -34,7 +34,7 @@ void tile_worker::fill_scores(const key_tile& keys) {
     });
 }
 
-// Tiles without a weight in any row become `skip`.
+// Tiles whose weights are all 0 become `skip`.
 void tile_worker::retain_deferred(const tile_range& range, tile_action action, key_tile* tiles) {
     const float* const maxima = worker_state();
     for (std::int64_t number = range.first; number < range.last; ++number) {

@@ -11,7 +11,7 @@
 namespace maskwise {
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 48; // sums of several such numbers fit int64
+constexpr std::int64_t most = std::int64_t{1} << 48; // sums of several fit int64
 
 [[noreturn]] void refuse(const std::string& fault) {
     throw argument_error("mask rules: " + fault);
@@ -64,7 +64,7 @@ struct numbered_document {
     std::int64_t number; // even for a row outside every document
 };
 
-// Documents are sorted by row. A document may have no rows.
+// Documents are ordered by row. A document may have no rows.
 numbered_document document_of(const std::vector<document>& documents, std::int64_t row) {
     const auto candidate = std::ranges::partition_point(
         documents, [row](const document& one) { return one.first_row + one.rows <= row; });
@@ -84,7 +84,7 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
 key_span chunks_of(const key_chunks& chunks, std::int64_t position, std::int64_t origin) {
     const std::int64_t chunk = floor_divide(position - origin, chunks.size);
     const std::int64_t begin = origin + chunk * chunks.size;
-    // No chunk precedes chunk 0. Without this limit, earlier * size might overflow.
+    // No chunk precedes chunk 0. Without this bound, earlier * size might overflow.
     const std::int64_t earlier = std::min(chunks.earlier, std::max<std::int64_t>(chunk, 0) + 1);
     return {begin - earlier * chunks.size, begin + chunks.size};
 }
@@ -106,7 +106,7 @@ void require_index(const index_of& one) {
                std::to_string(one.count));
 }
 
-// Whether a mask of this sequence has elements. Throws as write_mask does.
+// Whether the mask has elements. Throws as write_mask does.
 bool is_writable(const mask_rules& rules, const index_of& sequence, std::int64_t rows,
                  std::int64_t keys, const void* dst) {
     check_rules(rules, sequence.count);

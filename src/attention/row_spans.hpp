@@ -9,14 +9,14 @@
 
 namespace maskwise {
 
-// The keys of a row that the rules do not mask: the union of both spans.
+// A row's keys that the rules do not mask: the union of both spans.
 struct row_spans {
     key_span main, second;
     std::int64_t position = 0;
     std::int64_t document = 0; // differs between adjacent rows of different documents
 };
 
-// Throws argument_error for contradicting rules, for numbers out of range or beyond 2^48, and for
+// Throws argument_error for contradictory rules, for numbers out of range or above 2^48, and for
 // vectors whose size is not 0, 1 or `sequences`. Does not check slopes.
 void check_rules(const mask_rules& rules, std::int64_t sequences);
 
@@ -27,7 +27,7 @@ bool is_uniform(const mask_rules& rules);
 // sequences * heads.
 void check_slopes(const mask_rules& rules, std::int64_t sequences, std::int64_t heads);
 
-// The number of the sequence's keys before its trailing padding, at most `keys`.
+// Returns the sequence's number of keys before the padding at its end, at most `keys`.
 std::int64_t length_of(const mask_rules* rules, std::int64_t sequence, std::int64_t keys);
 
 inline bool has_slopes(const mask_rules* rules) {
@@ -40,7 +40,7 @@ inline float slope_of(const mask_rules& rules, std::int64_t sequence, std::int64
     return rules.slopes[static_cast<std::size_t>((are_shared ? 0 : sequence * heads) + head)];
 }
 
-// The rules for one sequence of `rows` x `keys`. The rules must have passed check_rules and must
+// The rules for one sequence of `rows` x `keys`. `rules` must have passed check_rules and must
 // outlive this object.
 class sequence_rules {
 public:
@@ -57,15 +57,15 @@ private:
     std::int64_t prefix_; // in keys
 };
 
-// Summary of a group of rows. The keys in `all` are unmasked in every row, and the keys outside
-// `any` are masked in every row. With gaps, keys in `any` may also be masked in every row, for
-// example between documents.
+// Summary of a group of rows. Keys in `all` are unmasked in every row; keys outside `any` are
+// masked in every row. If has_gaps, some keys in `any` are also masked in every row, for example
+// between documents.
 struct spans_summary {
     row_spans all, any;
     bool has_gaps = false;
-    bool has_documents = false; // rows of more than one document or sequence
+    bool has_documents = false; // the rows are of several documents or sequences
 
-    // Whether all rows belong to one document and every key of the hull is unmasked in some row.
+    // Whether all rows belong to one document and each key of the hull is unmasked in some row.
     bool is_whole() const { return !has_gaps && !has_documents && any.second.is_empty(); }
 
     void add(const row_spans& row, bool is_first);

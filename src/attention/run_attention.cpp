@@ -10,7 +10,7 @@
 namespace maskwise {
 namespace {
 
-// The number of row tiles whose computed key tiles a worker counts in one step.
+// Row tiles whose computed key tiles a worker counts in one step.
 constexpr std::int64_t row_tiles_at_once = 4;
 
 class attention_run {
@@ -73,7 +73,7 @@ private:
         return reinterpret_cast<float*>(states_ + index * division_.state_bytes);
     }
 
-    // Counts the key tiles that each row tile computes, once for all heads that share a mask.
+    // Counts the computed key tiles of each row tile, once for heads that share a mask.
     void list_items() {
         auto* const tiles = reinterpret_cast<std::int64_t*>(costs_);
         const std::int64_t alike = heads_alike(plan_, addresses_.rules);
@@ -106,7 +106,7 @@ private:
         return {head, row_tile, 0, plan_.key_tiles()};
     }
 
-    // Even without a list, the last rows of a head come first.
+    // Without a list, the last rows of a head come first.
     tile_range range_of(std::int64_t item) const {
         const std::int64_t row_tiles = plan_.row_tiles();
         const std::int64_t head = item / row_tiles, number = item % row_tiles;
@@ -154,7 +154,7 @@ bool writes_nothing(const tile_plan& plan) {
     return plan.heads == 0 || plan.rows == 0 || !has_columns;
 }
 
-// The number of multiplications if no key is masked.
+// The number of multiplications of unmasked attention.
 double products_of(const tile_plan& plan) {
     return static_cast<double>(plan.heads) * static_cast<double>(plan.rows) *
            static_cast<double>(plan.keys) * static_cast<double>(plan.depth + plan.columns);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t float_bytes = sizeof(float);
 constexpr std::int64_t rows_at_once = 64; // cleared in one step
 
-// Offsets, in bytes, of the parts of an execution's scratch memory.
+// Offsets, in bytes, in an execution's scratch memory.
 class scratch_layout {
 public:
     scratch_layout(const gradients_plan& plan, int threads) {
@@ -129,7 +129,7 @@ private:
                                     });
     }
 
-    // Runs the item's row tiles: every `parts`-th row tile of the group's heads.
+    // An item's row tiles are every `parts`-th row tile of the group's heads.
     void run_item(gradients_worker& worker, std::int64_t item, const gradient_sums& sums) const {
         std::fill_n(sums.keys, gradients_.sums_floats(), 0.0F);
         const std::int64_t row_tiles = plan_.row_tiles(), parts = gradients_.parts;
@@ -147,7 +147,7 @@ private:
             worker.store_keys(group * gradients_.group, tile, sums);
     }
 
-    // Adds the sums of a group's items in the order of the items, and stores the totals.
+    // Adds the sums of each group's items in item order, and stores the totals.
     void add_parts() const {
         const std::int64_t tiles = plan_.key_tiles();
         const auto add_tile = [&](float* sums, const float* partials, std::int64_t tile,
@@ -169,8 +169,8 @@ private:
                   });
     }
 
-    // Runs a second pass. All row tiles that add to the same rows of the bias gradient are one
-    // item, so no two threads write the same element.
+    // A second pass. Row tiles that add to the same rows of the bias gradient are one item, so no
+    // two threads write the same element.
     void add_bias_gradients() const {
         const tensor_desc& gradient = gradients_.desc.bias_gradient;
         const std::int64_t rows = rows_of(gradient);

@@ -8,8 +8,8 @@
 
 namespace maskwise {
 
-// Prepares this thread for the plan's product kernels, for example for AMX tiles. The destructor
-// restores the thread's state, also after an exception.
+// Prepares this thread for the plan's product kernels (AMX tiles). The destructor restores the
+// thread's state.
 class product_scope {
 public:
     explicit product_scope(const tile_plan& plan)
@@ -27,10 +27,9 @@ private:
     bool enters_;
 };
 
-// Runs work(worker, item, worker's number) for each item on at most `workers` threads. Each thread
-// makes its worker by make_worker(number) and takes the next item until no item remains. Then the
-// thread adds the worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass
-// through.
+// Calls work(worker, item, worker's number) for each item on at most `workers` threads. Each thread
+// makes its worker by make_worker(number) and takes items until none remains. Then the thread adds
+// the worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass through.
 template <class MakeWorker, class Work>
 void share_items(const tile_plan& plan, std::int64_t items, std::int64_t workers,
                  const parallel_loop* loop, const MakeWorker& make_worker, const Work& work) {

@@ -10,8 +10,8 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // The kernels' exp(x) is 0 for x below -88.
 constexpr float no_weight = 88;
 
-// A tile is deferred if its scores have a bound and its largest bias is this far below the largest
-// bias of the row tile.
+// A tile is deferred if its scores have a bound and its largest bias is this far below the row
+// tile's largest bias.
 constexpr float low_bias = 16;
 
 tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool masks) {
@@ -63,9 +63,9 @@ key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
     return keys;
 }
 
-// NaN in the bias or in a row's scores counts as a weight. Without a bound on scores, a deferred
+// NaN in the bias or in a row's scores counts as a weight. If the scores have no bound, a deferred
 // tile with a very low finite bias has no weight only if every row's maximum exceeds half of that
-// bias. A row with a lower maximum may have no other unmasked key, and then needs the tile.
+// bias. A row with a lower maximum may have no other unmasked key and then needs the tile.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows) {
     const bool is_filled = keys.action == tile_action::fill;

@@ -23,14 +23,14 @@ strided_matrix transposed(strided_matrix matrix) {
     return matrix;
 }
 
-// Views each pair of bf16 as one f32, because both have 4 bytes.
+// Views each bf16 pair as one f32 of 4 bytes.
 strided_matrix as_pairs(strided_matrix matrix) {
     matrix.type = elem_type::f32;
     matrix.column_bytes = float_bytes;
     return matrix;
 }
 
-// Copies elements of `width` bytes, `stride_bytes` apart, into a dense row of `bytes` bytes.
+// Copies elements of `width` bytes at a stride of `stride_bytes` into a dense row of `bytes` bytes.
 void copy_elements(const std::byte* src, std::int64_t stride_bytes, std::byte* dst,
                    std::int64_t bytes, std::int64_t width) {
     const std::int64_t run_bytes = stride_bytes == width ? bytes : width;
@@ -43,7 +43,7 @@ void prefetch(const std::byte* first, std::int64_t bytes) {
     for (std::int64_t b = 0; b < bytes; b += line_bytes) __builtin_prefetch(first + b);
 }
 
-// The maps of one row tile.
+// Returns the maps of one row tile.
 tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
                   std::span<const std::int64_t> position, std::int64_t number) {
     if (maps.cond != nullptr) maps.cond += place_in_map(plan.mask, position, number);
@@ -56,8 +56,8 @@ tile_maps part_of(tile_maps maps, const tile_plan& plan, std::int64_t head,
     return maps;
 }
 
-// Whether queries may be scaled instead of scores. A larger factor may make queries infinite; a
-// smaller factor loses bits of small queries. False for NaN.
+// Whether queries may be scaled instead of scores. A larger scale may make queries infinite; a
+// smaller scale loses bits of small queries. False for NaN.
 bool is_moderate(float scale) {
     return std::abs(scale) <= 1 && std::abs(scale) >= 0x1p-40F;
 }
@@ -148,8 +148,7 @@ std::int64_t tile_operands::first_of(const tile_range& all, std::int64_t part) c
     return number;
 }
 
-// The first worker that needs a norm computes it. Other workers may compute the same norm at the
-// same time.
+// The first worker that needs a norm computes the norm. Other workers may concurrently do the same.
 float tile_operands::key_norm(const key_tile& keys) const {
     const std::atomic_ref<float> known(rows_.maps.key_norms[keys.number]);
     float norm = known.load(std::memory_order_relaxed);
@@ -162,8 +161,8 @@ float tile_operands::key_norm(const key_tile& keys) const {
     return norm;
 }
 
-// Adds 1 % to the exact bound, because the computed products have rounding errors. Does not read
-// keys of a tile that the bias masks.
+// Adds 1 % to the exact bound for the products' rounding errors. Does not read a tile's keys if the
+// bias masks the tile.
 float tile_operands::bound_of_scores(const key_tile& keys) {
     if (keys.action != tile_action::defer || rows_.maps.key_norms == nullptr ||
         (rows_.maps.bias != nullptr && rows_.maps.bias[keys.number] == tile_mask::masked))

@@ -6,7 +6,7 @@ namespace maskwise {
 
 inline constexpr float unknown_norm = -1;
 
-// The maps of cond and bias, for all row tiles or for one row tile. Pointers of absent operands are
+// The mask maps of cond and bias, for all row tiles or for one. Pointers of absent operands are
 // null.
 struct tile_maps {
     const tile_mask *cond = nullptr, *bias = nullptr;
@@ -16,7 +16,7 @@ struct tile_maps {
     float* key_norms = nullptr;
 };
 
-// Consecutive queries of a head, with their part of the maps.
+// Consecutive queries of a head, with their slice of the mask maps.
 struct row_tile {
     std::int64_t first = 0, rows = 0;
     tile_maps maps;
@@ -30,9 +30,8 @@ struct row_tile {
 key_tile classify_tile(const tile_plan& plan, const attention_numbers& numbers,
                        const row_tile& rows, std::int64_t number);
 
-// Whether a deferred or filled tile may have a weight above 0 in a row. `maxima` are the rows'
-// largest scores so far. `bound` is an upper bound on the tile's scores before bias; infinity if
-// unknown.
+// Whether a deferred or filled tile may have a weight above 0 in a row. `maxima`: the rows' largest
+// scores so far. `bound`: upper bound on the tile's scores before bias; infinity if unknown.
 bool has_weight(const key_tile& keys, float fill, float bound, const float* maxima,
                 std::int64_t rows);
 
@@ -49,9 +48,8 @@ struct panel_rows {
     std::int64_t number, first, queries;
 };
 
-// The destination of weighted values. With a `factor`, the earlier values are multiplied by the
-// factor before the addition. Without a `factor`, the new values are added (`accumulates`) or
-// replace the earlier values.
+// The destination of weighted values. With a `factor`, earlier values are multiplied by the factor
+// before the addition. Else new values are added (`accumulates`) or replace the earlier values.
 struct value_sums {
     float* values;
     const float* factor = nullptr;
@@ -71,8 +69,8 @@ public:
     key_tile tile(std::int64_t number) const {
         return classify_tile(plan_, numbers_, rows_, number);
     }
-    // The range without the tiles at its ends that the rules mask in every row. If `parts > 1`,
-    // slice `part` of the remaining tiles.
+    // Returns the range without leading and trailing tiles that the rules mask in every row. If
+    // `parts > 1`, slice `part` of the remaining tiles.
     tile_range kept_part(const tile_range& range) const;
     // The number of tiles in the range whose action is `compute`.
     std::int64_t count_computed(const tile_range& range) const;
@@ -87,8 +85,8 @@ public:
     // The operand's matrix of this head, starting at `row`. In pages, the matrix ends with the
     // row's page.
     strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
-    // The tile's keys or values in the layout that products read. keys_of also counts the tile as
-    // computed, and loads the row tile's queries if they are not loaded.
+    // Return the tile's keys or values in the layout that the product kernels read. keys_of also
+    // counts the tile as computed, and loads the row tile's queries if they are not loaded.
     strided_matrix keys_of(const key_tile& keys);
     strided_matrix values_of(const key_tile& keys) const;
     // The tile's values as f32.
@@ -97,10 +95,10 @@ public:
     // must still be applied.
     panel_scores multiply(const panel_rows& panel, const key_tile& keys, const strided_matrix& key,
                           float* scores);
-    // Describes the panel's scores of the tile, which are at `scores`, without steps and masks.
+    // Describes the panel's scores of the tile at `scores`, without steps and masks.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
     // values = values * factor + weights * value. With a fill of -infinity, skips values of keys
-    // that the rules mask for all queries of the panel, or of a document in it.
+    // that the rules mask for all queries of the panel, or of a document in the panel.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& sums) const;
     bool may_count(const key_tile& keys, const float* maxima) {
@@ -119,9 +117,8 @@ private:
     tile_copy* records_of(const tile_copies& copies) const {
         return reinterpret_cast<tile_copy*>(part(copies.records));
     }
-    // Returns the worker's copy of a tile; calls copy(dst) if the worker has not copied the tile.
-    // At the first read of a tile that products can read in place, returns `rows` and copies
-    // nothing.
+    // Returns the worker's copy of a tile; calls copy(dst) if there is no copy yet. At the first
+    // read of a tile that the product kernels can read in place, returns `rows` and copies nothing.
     template <class Copy>
     strided_matrix kept_copy(const tile_copies& copies, const key_tile& keys,
                              const strided_matrix& rows, const Copy& copy) const {
@@ -139,8 +136,8 @@ private:
                                       : copy(part(copies.first + slot * copies.tile_floats))};
         return kept.rows;
     }
-    // Returns `rows` if tiles are not gathered. Else copies the tile's rows from all pages densely
-    // to `dst`, and sets rows past the sequence's length to zeros.
+    // Returns `rows` if tiles are not gathered. Else gathers the tile's rows from all pages into
+    // dense `dst`, and zeros rows past the sequence's length.
     strided_matrix whole_tile(const head_operand& operand, const void* base, const key_tile& keys,
                               const strided_matrix& rows, float* dst) const;
     // Copies rows of a tile as dense f32.
@@ -153,8 +150,8 @@ private:
     float bound_of_scores(const key_tile& keys);
     void load_queries();
     void load_slopes(std::int64_t head);
-    // Prefetch distance in bytes: one tile, or 0 for copies in scratch, at the end of a page, and
-    // if products are slower than memory.
+    // Prefetch distance in bytes: one tile; 0 for copies in scratch, at the end of a page, or if
+    // memory does not limit the products.
     std::int64_t ahead_bytes_of(const key_tile& keys, const strided_matrix& tile) const {
         const std::int64_t page_keys = plan_.key.page_keys, next = keys.first + plan_.tile_keys;
         if (page_keys != 0 && next % page_keys == 0) return 0;
@@ -166,11 +163,11 @@ private:
     float* queries_of(const panel_rows& panel) const {
         return part(plan_.worker.queries) + panel.number * plan_.panel_query_floats();
     }
-    // Whether the rules mask keys of the tile and these keys have weight 0.
+    // Whether the rules give keys of the tile weight 0.
     bool leaves_keys_out(const key_tile& keys) const {
         return keys.needs_spans && numbers_.fill_is_minus_infinity();
     }
-    // The hull of the panel's unmasked keys, relative to the tile's first key. All keys, unless
+    // Hull of the panel's unmasked keys, relative to the tile's first key; all keys, unless
     // leaves_keys_out.
     key_span kept_keys(const panel_rows& panel, const key_tile& keys) const;
     // Adds the values of the tile's keys in `run` for all queries.
@@ -182,8 +179,8 @@ private:
     // Sets a key's half of the value pairs to 0, or back to the key's values.
     void write_half(const key_tile& keys, std::int64_t key, const strided_matrix& pairs,
                     bool is_kept) const;
-    // The mask for the panel's queries and the keys. Copies the mask's rows if folded heads (see
-    // tile_plan) share these rows and the panel has queries of two heads.
+    // Returns the mask for the panel's queries and the keys. Copies the mask's rows if folded heads
+    // (see tile_plan) share these rows and the panel has queries of two heads.
     strided_matrix mask_of(const head_operand& mask, const void* base, const panel_rows& panel,
                            const key_span& keys) const;
     void add_cond(const panel_rows& panel, panel_scores& scores, std::int64_t first_key) const;

@@ -48,7 +48,7 @@ bool is_dense_bf16(const head_operand& operand) {
 }
 
 // Whether products can use bf16 pairs. Dense queries and keys are pairs in place. Values and
-// transposed keys are packed into pairs tile by tile. Kernels for few queries have no value pairs,
+// transposed keys are packed into pairs tile by tile. Kernels of narrow panels have no value pairs,
 // so their weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
     const attention_kernels& products = *plan.products;
@@ -97,15 +97,15 @@ void bind_pages(tile_plan& plan, const attention_desc& cache) {
     plan.key_is_transposed = plan.key_is_transposed && !plan.gathers;
 }
 
-// Whether products can read the operand in place, with elements `step_bytes` apart.
+// Whether the product kernels can read the operand in place, with elements `step_bytes` apart.
 bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t step_bytes) {
     return step_bytes == bytes_of(operand.type) &&
            (operand.type == elem_type::f32 || plan.products->takes_any_type);
 }
 
-// Whether narrow panels are faster than one wide panel that is not full. Narrow panels are faster
-// for up to 3/8 of a wide panel's queries. For f32 on AVX-512, the bound is 5/8 if the queries need
-// a second vector or if a head's keys and values do not fit L2.
+// Whether narrow panels are faster than one partly filled wide panel: up to 3/8 of a wide panel's
+// queries. For f32 on AVX-512, up to 5/8 if the queries need a second vector or if a head's keys
+// and values do not fit L2.
 bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // speed
     const kernel_table& table = *plan.kernels;
@@ -118,9 +118,9 @@ bool takes_few(const tile_plan& plan) {
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
 
-// Whether a head's f32 rows are far apart because rows of other heads are between them. The rows
-// then map to few cache sets and leave the cache before the next row tile reads the rows. A copy
-// stays in the cache. With fewer rows, copies cost more than they save.
+// Whether rows of other heads separate a head's f32 rows. The rows then map to few cache sets and
+// leave the cache before the next row tile reads them. A copy stays in the cache. With fewer than
+// many_rows queries, copies cost more than they save.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
     constexpr std::int64_t many_rows = 8 * most_tile_rows; // speed
     return !plan.gathers && operand.type == elem_type::f32 && plan.rows >= many_rows &&
@@ -128,8 +128,8 @@ bool is_scattered(const tile_plan& plan, const head_operand& operand) {
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
-// Order `fixed` excludes narrow panels, because narrow panels sum a score over several vector
-// lanes. Order `fixed` also excludes pairs: a key's index would decide which keys form a pair.
+// Order `fixed` excludes narrow panels, which sum a score over several vector lanes, and pairs,
+// because a key's index would decide which keys form a pair.
 plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
     if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
     return limits;
@@ -156,8 +156,7 @@ bool has_rows_in_line(const head_operand& operand, std::int64_t rows, int last) 
            operand.outer_bytes[last] == rows * operand.row_bytes;
 }
 
-// Whether the rows of all heads can become rows of one head. A mask may also be shared by all
-// heads.
+// Whether the rows of all heads can become rows of one head. Heads may also share a mask.
 bool can_fold(const tile_plan& plan, int last) {
     const auto has_line = [&](const head_operand* operand) {
         return has_rows_in_line(*operand, plan.rows, last);
@@ -256,7 +255,8 @@ tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
 worker_layout lay_out_worker(const tile_plan& plan) {
     worker_layout layout;
     const std::int64_t panel_scores = plan.tile_keys * plan.panel;
-    // `scores` holds one panel's scores of one key tile. If scores are retained: of a row tile.
+    // `scores` holds a panel's scores of one key tile; if retained, a row tile's scores of all
+    // keys.
     const std::int64_t retained_tiles =
         plan.retains_scores() ? plan.key_tiles() * (plan.tile_rows / plan.panel) : 1;
     layout.queries = add_part(layout, plan.tile_rows / plan.panel * plan.panel_query_floats());

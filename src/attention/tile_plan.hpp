@@ -24,9 +24,8 @@ struct head_operand {
     dims outer_bytes;              // of each dimension of tile_plan::outer
     std::int64_t shared_by = 1;    // heads of query per head of this operand
     std::int64_t column_count = 0; // 0: the operand is absent
-    std::int64_t shared_rows = 0;  // rows of a mask that folded heads share; else 0
-    // For keys or values in pages: the rows of a page, and the bytes from page to page. 0 without
-    // pages.
+    std::int64_t shared_rows = 0;  // if folded heads share a mask: its number of rows; else 0
+    // For keys or values in pages: the rows of a page, and the bytes from page to page; else 0.
     std::int64_t page_keys = 0, page_bytes = 0;
 
     std::int64_t shared_row(std::int64_t row) const {
@@ -34,9 +33,9 @@ struct head_operand {
     }
 };
 
-// A worker's record of one tile of keys or values. `rows` is the worker's copy, in the layout of
-// the products. If the tile was read only once and products can read it in place, `rows` is the
-// client's matrix.
+// A worker's record of one tile of keys or values. `rows` is the worker's copy, in the layout that
+// the product kernels read. Between the first and the second read of a tile that the kernels can
+// read in place, `rows` is the client's matrix.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
     std::int64_t gathered = 0; // if tiles are gathered: the tile's index over all sequences; else 0
@@ -44,8 +43,8 @@ struct tile_copy {
     strided_matrix rows;
 };
 
-// Copies that a worker caches, because the row tiles of a head use the same keys and values.
-// Offsets are in floats.
+// Copies that a worker caches, because a head's row tiles use the same keys and values. Offsets are
+// in floats.
 struct tile_copies {
     std::int64_t slots = 0, tile_floats = 0;
     std::int64_t first = 0;   // offset of the copies: tile_floats for each slot
@@ -61,15 +60,15 @@ struct worker_layout {
     tile_copies key_copies, value_copies;
 };
 
-// Parameters of one execution. tile_plan::numbers has the description's parameters.
+// Scalar parameters of one execution. The defaults, from the description, are tile_plan::numbers.
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    // Whether gradients are those of the graph's separate operators. If so, scores that are a
-    // finite fill have gradients, too. Weights are then always computed from the given statistics,
-    // even if the statistics are too large to be exact.
+    // Whether gradients must equal those of the graph's separate operators. Masked scores then have
+    // gradients, too, if the fill is finite. Weights are then always computed from the given
+    // statistics, even if these are too large to be exact.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -96,13 +95,12 @@ struct tile_plan {
     // Whether f32 products need dense f32 copies of keys and values, made tile by tile.
     bool converts_key = false, converts_value = false;
     std::int64_t cache_pages = 0;
-    bool gathers = false; // tiles of keys and values are copied, because a page may end in a tile
+    bool gathers = false; // a page may end inside a tile, so key and value tiles are copied
     // in_pairs: keys and queries are multiplied as bf16 pairs, and the scale is applied to the
     // scores. weights_in_pairs: weights and values are multiplied as bf16 pairs, too.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
-    // Whether norms of queries and keys may bound the scores, so that tiles with a low bias are
-    // skipped.
+    // Whether norms of queries and keys may bound the scores, to skip tiles with a low bias.
     bool can_bound_scores = false;
     mask_layout mask, bias_mask; // of cond and bias
     worker_layout worker;
@@ -117,12 +115,12 @@ struct tile_plan {
     // A run of keys must begin at a multiple of this, or the summation order (and the last bits)
     // change.
     std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
-    // With many keys per query, memory is slower than products, so keys and values are prefetched.
+    // With this many keys per query, memory limits the products, so keys and values are prefetched.
     bool waits_for_keys() const { return keys >= 4 * rows; } // speed
     bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
-    // If in_pairs, keys are repacked only if they are transposed. In all other keys, the elements
-    // of a pair are adjacent.
+    // If in_pairs, only transposed keys are repacked. In other keys, the elements of a pair are
+    // adjacent.
     bool repacks_key() const { return converts_key && (!in_pairs || key_is_transposed); }
     bool repacks_value() const { return converts_value || weights_in_pairs; }
     bool copies_key() const { return gathers || repacks_key(); }
@@ -136,16 +134,17 @@ struct tile_plan {
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
-// Restrictions of a plan that serves gradients or computes in order `fixed`.
+// What a plan may use. Gradients and order `fixed` turn some of it off.
 struct plan_limits {
     bool folds_heads = true, has_narrow_panels = true, has_pairs = true;
 };
 
-// A plan with these kernels, which may use AMX tiles. Throws as compile(attention_desc) documents.
+// Returns a plan with these kernels. Assumes that the system allows AMX tiles. Throws as
+// compile(attention_desc) documents.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc,
                                                 const kernel_table& kernels,
                                                 const plan_limits& limits = {});
-// A plan with the kernels of `target`, without AMX tiles if the system refuses them.
+// Returns a plan with the kernels of `target`, without AMX tiles if the system refuses them.
 std::shared_ptr<const tile_plan> make_tile_plan(const attention_desc& desc, isa target);
 
 // Describes an operand {outer..., rows, columns} with known strides as one matrix per head.
@@ -164,7 +163,7 @@ std::int64_t add_part(Layout& layout, std::int64_t floats) {
     return offset;
 }
 
-// The steps of the scale, then of the soft cap, each only if it has an effect.
+// Returns the scale's steps, then the soft cap's. Steps without effect are left out.
 score_steps steps_of(float scale, float soft_cap);
 
 // The first element of an f32, bf16 or f16 operand, as f32.

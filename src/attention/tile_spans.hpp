@@ -25,16 +25,14 @@ public:
     // Whether the rules mask a key in any row. state() and hull() may be called only if true.
     bool masks() const { return whole_ != nullptr; }
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
-    // The rules mask all keys outside this span in every row.
+    // The rules mask all keys outside this span, in every row or for every query of the panel.
     key_span hull() const { return whole_->hull(); }
-    // The rules mask all keys outside this span for every query of the panel.
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
     // The position of a row. `row` counts from the tile's first row. Requires rules.
     std::int64_t position(std::int64_t row) const { return spans_[row].position; }
-    // Calls visit(first, last, kept) for each document, with the document's queries [first, last)
-    // of the panel. Bit i of `kept` is set if key first_key + i is unmasked for one of these
-    // queries.
+    // Calls visit(first, last, kept) for each document's queries [first, last) of the panel. Bit i
+    // of `kept` is set if key first_key + i is unmasked for one of these queries.
     template <typename Visit>
     void for_each_document(const query_rows& queries, std::int64_t first_key, std::int64_t keys,
                            Visit visit) const {

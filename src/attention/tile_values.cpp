@@ -30,7 +30,7 @@ strided_matrix tile_operands::values_of(const key_tile& keys) const {
 }
 
 // A masked key has weight 0, but its value may be NaN, so the value must not be multiplied. If a
-// run contains only one key of a pair, the values of the pair's other key are temporarily 0.
+// run contains only one key of a pair, the other key's values are temporarily 0.
 void tile_operands::add_run(const key_tile& keys, const panel_scores& weights,
                             const strided_matrix& value, const key_span& run,
                             const value_sums& sums) const {
@@ -80,8 +80,8 @@ void tile_operands::add_values(const panel_rows& panel, const key_tile& keys,
 }
 
 // Multiplies for all queries up to the document's last query, but adds only the sums of the
-// document's queries. The result is the same, to the bit, as a product over all keys of the tile,
-// because `factor` is applied after the last run.
+// document's queries. `factor` is applied after the last run, so the result is bit-identical to a
+// product over all keys of the tile.
 void tile_operands::add_documents(const panel_rows& panel, const key_tile& keys,
                                   const panel_scores& weights, const strided_matrix& value,
                                   const value_sums& sums) const {

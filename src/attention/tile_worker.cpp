@@ -113,8 +113,8 @@ void tile_worker::merge(const tile_range& range, float* state, float* other) {
     });
 }
 
-// If a bias is added to the fill, masked scores differ from key to key. A masked tile with a weight
-// is then computed like a mixed tile.
+// If a bias is added to the fill, masked scores differ between keys. A masked tile with a weight is
+// then computed like a mixed tile.
 void tile_worker::add_rest(const tile_range& range, float* state) {
     if (plan_.sinks.column_count != 0) merge_sinks(state, plan_.columns);
     const bool is_biased = plan_.bias.column_count != 0 || operands_.rows().has_slopes;
@@ -139,8 +139,8 @@ void tile_worker::write(float* state, bool is_normalized) {
 }
 
 // A row without a score above -infinity is NaN, or 0 with inf_as_zero or without keys. A NaN sum
-// makes the row NaN, or 0 with nan_as_zero. The sum may be NaN even if no tile was computed,
-// because of a NaN sink.
+// makes the row NaN, or 0 with nan_as_zero. A NaN sink makes the sum NaN even if no tile was
+// computed.
 void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
                               bool is_normalized) {
     float* const factor = operands_.part(plan_.worker.factor);

@@ -25,7 +25,7 @@ public:
     void add_rest(const tile_range& range, float* state);
     // Runs add_rest, then writes dst and statistics.
     void finish(const tile_range& range, float* state);
-    // Runs the whole row tile in the order of separate operators.
+    // Computes the row tile in the order of separate operators.
     void run_by_operators(const tile_range& range);
 
     std::int64_t computed_tiles() const { return operands_.computed_tiles(); }

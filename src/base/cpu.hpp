@@ -24,9 +24,8 @@ public:
     virtual registers cpuid(std::uint32_t, std::uint32_t) const { return {}; }
     // x86: XCR0, the register states that the operating system saves; 0 without OSXSAVE.
     virtual std::uint64_t enabled_states() const { return 0; }
-    // Arm: AT_HWCAP.
+    // Arm: AT_HWCAP and AT_HWCAP2.
     virtual std::uint64_t hwcap() const { return 0; }
-    // Arm: AT_HWCAP2.
     virtual std::uint64_t hwcap2() const { return 0; }
 };
 
@@ -49,13 +48,13 @@ bool has_matrix_products(const cpu_reader& cpu);
 bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_max_isa);
 
 // Whether the operating system permits this process to use AMX's registers. The first call requests
-// the permission. The permission enlarges the signal frames of threads that use AMX. So call this
-// only if a plan uses AMX or MASKWISE_MAX_ISA names AMX. If the CPU has AMX, a denial prints one
-// verbose line. Thread-safe.
+// the permission, which enlarges the signal frames of threads that use AMX. So call this only if a
+// plan uses AMX or MASKWISE_MAX_ISA names AMX. If the CPU has AMX, a denial prints one verbose
+// line. Thread-safe.
 bool may_use_tiles();
 
-// The highest of `supported` that both caps allow. `max_isa` is the value of MASKWISE_MAX_ISA, and
-// `onednn_max_isa` is the value of ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
+// The highest of `supported` that both caps allow. `max_isa` and `onednn_max_isa` are the values of
+// MASKWISE_MAX_ISA and ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
 // chosen only if max_isa names it, because it has run in emulation only. Throws argument_error if
 // max_isa is unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN
 // defines that variable.

@@ -13,8 +13,8 @@ namespace maskwise {
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
 // Tries for about a second to lock the same mutex. Returns an unlocked lock if this fails. For
-// callers that may run in a library's constructor: the calling thread then holds the loader's lock,
-// and the mutex's owner may wait for the loader's lock.
+// callers in library constructors: they hold the loader's lock, for which the mutex's owner may
+// wait.
 std::unique_lock<std::recursive_mutex> try_to_lock_first_use();
 
 // The slow path of at_first_use. Not inlined, because inlining would give every caller a stack

@@ -5,12 +5,12 @@
 namespace maskwise {
 
 // The threads that run plans. parallel_tbb.cpp is shipped. parallel_std.cpp is for ThreadSanitizer,
-// which cannot follow a oneTBB that was compiled without ThreadSanitizer.
+// which cannot follow an uninstrumented oneTBB.
 
-// The number of threads, including the caller's, that a parallel_run from this thread would use.
-// The thread's task arena and tbb::global_control limit the number. The number is 1 without oneTBB.
-// The number is also 1 in the child of a fork if Maskwise or the forking thread used oneTBB before
-// the fork, because the child does not have oneTBB's threads.
+// Returns how many threads, including the caller's, a parallel_run from this thread would use. The
+// thread's task arena and tbb::global_control limit the number. Returns 1 without oneTBB. Also
+// returns 1 in the child of a fork if Maskwise or the forking thread used oneTBB before the fork,
+// because the child does not have oneTBB's threads.
 int available_threads();
 
 using chunk_fn = void (*)(const void* context, std::int64_t chunk);

@@ -10,17 +10,15 @@
 namespace maskwise {
 
 // Work below these bounds runs on one thread, because waking another thread costs more than it
-// saves. The bounds count, in this order, bytes that a Select moves, elements of rows, and
-// multiplications of attention.
-inline constexpr std::int64_t parallel_from_bytes = 1 << 20;
+// saves.
+inline constexpr std::int64_t parallel_from_bytes = 1 << 20; // bytes that a Select moves
 inline constexpr std::int64_t parallel_from_row_elements = 64 << 10;
-inline constexpr std::int64_t parallel_from_products = 1 << 19;
-// Bounds for the loop of a host such as ONNX Runtime, whose idle threads mostly spin. The bounds
-// count, in this order, multiplications of attention, multiplications of an attention operator of
-// ONNX Runtime, and bytes that are copied.
-inline constexpr std::int64_t host_parallel_from_products = 1 << 16;
+inline constexpr std::int64_t parallel_from_products = 1 << 19; // multiplications of attention
+// Bounds for the loop of a host such as ONNX Runtime, whose idle threads mostly spin.
+inline constexpr std::int64_t host_parallel_from_products = 1 << 16; // multiplications of attention
+// Multiplications of ONNX Runtime's attention operators.
 inline constexpr std::int64_t operator_parallel_from_products = 1 << 18;
-inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18;
+inline constexpr std::int64_t host_parallel_from_bytes = 1 << 18; // copied bytes
 // Copying this many strings takes longer than waking a thread.
 inline constexpr std::int64_t strings_per_part = 2048;
 // There are more parts than threads, so that other threads can take parts from a delayed thread.
@@ -41,8 +39,8 @@ inline parallel_loop calling_thread() {
 
 // In all functions below, the threads are the loop's, or oneTBB's if `loop` is null.
 
-// The number of parts into which the tiles or rows of a plan are split for this execution. A
-// process that only runs small plans never starts threads.
+// Returns into how many parts this execution splits a plan's tiles or rows. A process that only
+// runs small plans never starts threads.
 inline std::int64_t choose_parts(std::int64_t work, std::int64_t parallel_from, std::int64_t tiles,
                                  const parallel_loop* loop = nullptr) {
     if (work < parallel_from || tiles < 2) return 1;

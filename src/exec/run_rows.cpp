@@ -29,7 +29,7 @@ struct source_span : key_span {
     std::size_t first_action = 0;
 };
 
-// The distances in bytes from one row to the next in an action's side and cond.
+// Strides in bytes between rows of an action's side and cond.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
@@ -234,7 +234,7 @@ private:
         }
     }
 
-    // Computes exp(value - shift) by the row kernel, because the plugin does not link libm.
+    // Computes exp(value - shift) with the row kernel, because the plugin does not link libm.
     float exponential(float value, float shift) const {
         float lanes[row_block_elems] = {value};
         return plan_.kernels->exp_sum(lanes, shift, 1, nullptr);
@@ -253,15 +253,15 @@ private:
         finish_statistics(0.0F, 1.0F);
     }
 
-    // Whether the buffer's first `count` values, whose maximum is -infinity, are all -infinity. The
-    // maximum ignores NaN; the sum of exponentials does not. Replaces the values by their
-    // exponentials, so a row with a NaN becomes all NaN.
+    // Whether the buffer's first `count` values are all -infinity. Requires that their maximum is
+    // -infinity. The maximum ignores NaN; the sum of exponentials does not. Replaces the values by
+    // their exponentials, so a row with a NaN becomes all NaN.
     bool is_minus_infinity(std::int64_t count) {
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }
 
-    // The row to prefetch while exponentials are computed and stored, because memory is idle then.
-    // Null if no row is prefetched.
+    // Returns the row to prefetch while exponentials are computed and stored, because memory is
+    // idle then. Returns null if no row is prefetched.
     const std::byte* scores_ahead() const {
         const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
         if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
@@ -332,8 +332,7 @@ private:
     shape_position position_;
     std::byte* result_ = nullptr;
     std::array<row_action, max_row_actions> actions_;
-    // Distances from a row to the next. Valid only if may_move_, that is, if no value changes from
-    // row to row.
+    // Valid only if may_move_, that is, if no value changes from row to row.
     std::array<row_move, max_row_actions> moves_;
     bool may_move_ = false;
     std::size_t action_count_ = 0;

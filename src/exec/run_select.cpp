@@ -10,8 +10,8 @@ namespace {
 [[gnu::noinline]] void run_many_tiles(const select_plan& plan, const operand_pointers& pointers,
                                       const parallel_loop* loop) {
     if (plan.tiles == 0) return run_strings(plan, pointers, loop);
-    // If dst is also a source, dst's lines are already cached. The kernel also skips blocks that
-    // keep their value. So stores are not streamed.
+    // Stores in place are not streamed: dst's lines are already cached, and the kernel skips blocks
+    // that keep their value.
     const bool in_place = pointers.dst == pointers.src_0 || pointers.dst == pointers.src_1;
     const std::int64_t parts =
         choose_parts(plan.moved_bytes, parallel_from_bytes, plan.tiles, loop);

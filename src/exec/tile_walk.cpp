@@ -106,7 +106,7 @@ private:
 };
 
 // Whether all cond bytes of the tile are equal, so that only one source is packed. Different
-// nonzero bytes count as mixed. The result is the same, but both sources are packed.
+// nonzero bytes count as mixed, which only costs packing both sources.
 bool is_uniform(const tile_shape& shape, const std::byte* cond) {
     const operand_access& access = shape.access[op_cond];
     const bool moves = access.columns == column_class::unit;
@@ -156,9 +156,9 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
     plan.pick(tile, shape.pick_offsets.data());
 }
 
-// The lines of the next tile to prefetch while this tile is packed. Without the prefetch, memory
-// would be idle during packing: the contiguous runs of a strided operand are too short for the
-// hardware's prefetchers.
+// Returns lines of the next tile to prefetch while this tile is packed. Without the prefetch,
+// memory would be idle during packing: the contiguous runs of a strided operand are too short for
+// the hardware's prefetchers.
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.pointers[o] - place.pointers[o];
     // The next tile has mostly the same lines as this tile.

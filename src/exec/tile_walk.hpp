@@ -11,9 +11,8 @@ struct operand_pointers {
     std::byte* dst;
 };
 
-// The address in each operand where the plan's loops begin. Returns sums instead of adding in
-// place. After adding in place, loads of two pointers at once would wait for the stores of single
-// pointers.
+// Returns the address in each operand where the plan's loops begin. Does not add in place, because
+// loads of two pointers at once would then wait for the stores of single pointers.
 inline per_operand<std::byte*> loops_begin(const select_plan& plan,
                                            const operand_pointers& pointers) {
     const auto& first = plan.nest.first_bytes;

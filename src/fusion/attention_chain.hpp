@@ -22,8 +22,8 @@ inline constexpr std::size_t max_numbers = 8;
 // MatMuls' inputs, and operators that transpose or reorder the result.
 struct attention_chain {
     matrix_input query, key, value; // {rows, depth}, {keys, depth} and {keys, columns}
-    // At most max_numbers numbers. Each scales query or key. The numbers' operand indices follow
-    // the indices of the chain's operands.
+    // At most max_numbers numbers that scale query or key. Their operand indices follow those of
+    // the chain's operands.
     std::vector<logical_tensor> numbers;
     std::vector<row_combine> factors;
     data_type weights_type = data_type::f32; // of the second MatMul's first input
@@ -34,16 +34,14 @@ struct attention_chain {
 
 // Whether `order` is a permutation of 0 to its size - 1.
 bool is_order(const std::vector<std::int64_t>& order);
-// `order`, adapted to a tensor of this rank. If the rank differs from the order's size, the rank
-// must be at least 2, and the order may move only the last two dimensions. Returns nullopt if a
-// condition does not hold.
+// Adapts `order` to a tensor of this rank. If the rank differs from the order's size, returns
+// nullopt unless the rank is at least 2 and the order moves only the last two dimensions.
 std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order);
 // The order of a transpose by `first` and then by `next`. Both orders have the same size.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);
 
-// The attention that contains the chain. nullopt if the chain is not inside an attention, a MatMul
-// input's rank is unknown, a transpose's order is not a permutation, or the first MatMul's result
-// is not f32.
+// The attention that contains the chain. nullopt if there is none, a MatMul input's rank is
+// unknown, a transpose's order is not a permutation, or the first MatMul's result is not f32.
 std::optional<attention_chain> find_attention(const row_chain& chain, const match_policy& policy);
 
 // The attention that is a whole partition. nullopt unless the attention has every operator and

@@ -33,7 +33,7 @@ const row_form* find_form(op_kind kind) {
     return form == std::end(row_forms) ? nullptr : form;
 }
 
-// The row is the input through which the chain passes. It may be any input from `first` to `last`.
+// The inputs, from `first` to `last`, that may be the row.
 struct row_inputs {
     std::size_t first, last;
 };

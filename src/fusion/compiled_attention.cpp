@@ -38,7 +38,6 @@ tensor_desc matrix_of(const tensor_desc& input, const matrix_input& source) {
     return matrix;
 }
 
-// Broadcasts the matrix to the extents `target`.
 void expand(tensor_desc& matrix, const dims& target) {
     const int missing = target.rank() - matrix.extents.rank();
     dims strides = dims::filled(target.rank(), 0);

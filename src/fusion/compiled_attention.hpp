@@ -22,7 +22,7 @@ tensor_desc complete(const tensor_desc& output, const dims& extents);
 class numbers_reader {
 public:
     numbers_reader() = default;
-    // Throws shape_error if an operand except cond and bias is not one number, or has more than
+    // Throws shape_error if an operand other than cond and bias is not one number, or has more than
     // `max_rank` dimensions.
     numbers_reader(attention_form form, const row_chain& rows,
                    std::span<const tensor_desc> operands, int max_rank);

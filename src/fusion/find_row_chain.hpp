@@ -10,10 +10,10 @@
 
 namespace maskwise::fusion {
 
-// Finds the chain around a partition's Select, or without a Select around the partition's SoftMax.
-// `ops` are in topological order; `output_ids` are the partition's output ports. If the search
-// fails, returns nullopt and sets `reason`. Reasons are, for example, two Selects, scores with two
-// consumers, or a SoftMax along another axis than the last.
+// Finds the chain around a partition's Select or, without a Select, around its SoftMax. `ops` are
+// in topological order; `output_ids` are the partition's output ports. If the search fails, returns
+// nullopt and sets `reason`: for example, two Selects, scores with two consumers, or a SoftMax that
+// is not along the last axis.
 std::optional<row_chain> find_row_chain(const std::vector<op>& ops,
                                         const std::vector<std::size_t>& output_ids,
                                         std::string& reason);

@@ -8,8 +8,8 @@
 
 namespace maskwise::fusion {
 
-// Maskwise is faster than the host's kernels if a size, in `unit`, is in [least, most]. Outside
-// this range the host runs its own operators.
+// Maskwise is faster than the host's kernels if least <= size <= most, in `unit`. Outside this
+// range, the host runs its own operators.
 struct gain {
     const char *host, *kind, *unit;
     std::int64_t least, most;

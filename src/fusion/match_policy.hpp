@@ -16,8 +16,8 @@ struct no_chain {
     std::string reason;
 };
 
-// Decides for the matcher which input of an operator is the row (the input through which the chain
-// passes), which values may be operands, and where a chain ends.
+// Tells the matcher which input of an operator is the row, which values may be operands, and where
+// a chain ends. The row is the input through which the chain passes.
 class match_policy {
 public:
     virtual ~match_policy() = default;
@@ -75,9 +75,10 @@ private:
     const std::vector<std::size_t>& output_ids_;
 };
 
-// Among single-operator partitions, any value may be an input. The row is the input with the
-// result's shape. If both inputs have this shape, the row is the first, unless the graph computes
-// the second and not the first. A value between two operators is rounded to its tensor's type.
+// For graphs of single-operator partitions. Any value may be an operand. The row is the input with
+// the result's shape. If both inputs have this shape, the row is the first, unless the graph
+// computes the second and not the first. A value between two operators is rounded to its tensor's
+// type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)

@@ -9,10 +9,10 @@
 
 namespace maskwise::graph {
 
-// Every compile checks the client's tensors by the functions of this file, and completes dst.
+// Every compile checks the client's tensors and completes dst with these functions.
 
-// The index of the first tensor with the port's id. Throws argument_error with the operand's name
-// if no tensor has that id.
+// Returns the index of the first tensor with the port's id. Throws argument_error with the
+// operand's name if no tensor has that id.
 std::size_t position_of(std::span<const logical_tensor> tensors, const logical_tensor& port,
                         const std::string& name);
 
@@ -27,10 +27,10 @@ void require_readable(const logical_tensor& input, const std::string& name);
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred);
 
 // Sets the shape of `dst`, and its strides unless the client fixed them. With layout `any`, dst
-// becomes dense in the dimension order of the first tensor of `models` that has dst's shape. oneDNN
-// does so with the order of src_0. If no model has that shape, dst becomes row-major. With layout
-// `strided` and a shape that was unknown, dst becomes dense and row-major. Throws argument_error
-// for a layout that Maskwise cannot write (undef, opaque).
+// becomes dense in the dimension order of the first tensor of `models` with dst's shape, as oneDNN
+// does with src_0, or row-major if no model has it. With layout `strided` and an unknown shape, dst
+// becomes dense and row-major. Throws argument_error for a layout that Maskwise cannot write
+// (undef, opaque).
 void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models);
 

@@ -19,7 +19,7 @@ namespace maskwise::graph {
 bool can_claim(const op& candidate, std::string& reason);
 
 // A single Select compiled for the tensors of one compile call. Immutable; any number of threads
-// may execute one compiled Select at once.
+// may execute it at once.
 struct compiled_select {
     // Index of each operand in the lists of compile. Execution passes its arguments in the same
     // order, which may differ from the order of the partition's ports.
@@ -42,9 +42,9 @@ struct compiled_select {
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs);
 
-// Whether the types at compile fit the schema. oneDNN checks types at add_op only, and computes
-// some illegal combinations of types by accident. If the types do not fit, the caller leaves the
-// compile to oneDNN if possible. Throws argument_error if an operand is missing.
+// Whether the types at compile fit the schema. oneDNN checks types only at add_op, and computes
+// some illegal combinations by accident. If the types do not fit, the caller leaves the compile to
+// oneDNN if possible. Throws argument_error if an operand is missing.
 bool types_fit_schema(const op& select, std::span<const logical_tensor> inputs,
                       std::span<const logical_tensor> outputs);
 

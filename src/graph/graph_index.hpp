@@ -28,7 +28,7 @@ public:
     std::span<const op* const> users(std::size_t value) const;
     // The operator with the only use of the value; null if there are several uses or none.
     const op* only_user(std::size_t value) const;
-    // The same as only_user, but ignores uses by GenIndex, which reads only a tensor's shape.
+    // Like only_user, but ignores GenIndex, which reads only a tensor's shape.
     const op* only_reader(std::size_t value) const;
 
 private:

@@ -16,7 +16,7 @@ enum class property_kind : std::uint8_t { undef, variable, constant, host_scalar
 inline constexpr std::int64_t unknown_extent = INT64_MIN;
 
 // A value of the graph as the client describes it, at add_op or at compile. Strides are in
-// elements, and have a meaning only if layout is strided and the shape is known.
+// elements, and valid only if layout is strided and the shape is known.
 struct logical_tensor {
     std::size_t id = 0;
     data_type type = data_type::undef;
@@ -25,8 +25,8 @@ struct logical_tensor {
     layout_kind layout = layout_kind::undef;
     dims strides_elems;
     property_kind property = property_kind::undef;
-    int host_type = 0;         // if `type` is undef: the host's number of the type
-    std::size_t layout_id = 0; // the host's number of an opaque layout
+    int host_type = 0;         // if `type` is undef: the host's type number
+    std::size_t layout_id = 0; // the host's id of an opaque layout
 
     // Whether rank and all extents are known. A negative extent other than unknown_extent counts as
     // known, because it is an error.
@@ -63,7 +63,7 @@ std::string shape_text(const logical_tensor& tensor);
 // not have. Throws shape_error if the tensor spans more bytes than can be addressed.
 tensor_desc to_desc(const logical_tensor& tensor);
 
-// The same as to_desc, for an input that may be a host scalar without a layout.
+// Like to_desc, for an input that may be a host scalar without a layout.
 tensor_desc to_input_desc(const logical_tensor& input);
 
 } // namespace maskwise::graph

@@ -37,7 +37,7 @@ struct op {
     std::optional<std::string> auto_broadcast;
     std::optional<std::int64_t> axis;
     std::optional<std::string> mode; // of SoftMax; only Maskwise has nan_as_zero
-    // LeakyReLU: alpha; Quantize: scale and zero point, unset if Quantize has them per channel.
+    // LeakyReLU: alpha; Quantize: scale and zero point, unset if per channel.
     std::optional<std::array<float, 2>> constants;
     std::vector<logical_tensor> inputs;
     std::vector<logical_tensor> outputs;

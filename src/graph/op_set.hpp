@@ -18,9 +18,8 @@ bool reads(std::span<const op> ops, std::size_t tensor);
 // The inputs that no operator of the list outputs, one entry per input slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
-// Operators in topological order, divided by a chain. The operators that the chain's input depends
-// on run before the chain, all other operators after the chain. Neither part contains the chain's
-// operators.
+// Operators in topological order, divided by a chain: those that the chain's input depends on run
+// before the chain, all others after it. Neither part contains the chain's operators.
 struct division {
     std::vector<op> before, after; // each in the order of `ops`
 };

@@ -1,6 +1,6 @@
 // Compiles the kernels once per instruction set of this architecture, and defines a table for each.
-// choose_isa (base/cpu.hpp) chooses the instruction set, and kernel_table_for returns its table.
-// Highway's dispatch is not used, because its choice is global to the process.
+// choose_isa (base/cpu.hpp) chooses the table. Highway's dispatch is not used, because its choice
+// is global to the process.
 
 #include "kernel/kernel_table.hpp"
 #include "kernel/targets.hpp"

@@ -1,7 +1,7 @@
 // maskwise-info prints which libdnnl and libtbb a program loads in this environment, whether the
-// plugin precedes libdnnl, and which kernels this CPU runs. With a program's path, it prints which
-// of these libraries the file names. With a process's number, it prints the plugin, the libdnnl and
-// the plugin's state in that process.
+// plugin precedes libdnnl, and which kernels this CPU runs. With a program's path, prints which of
+// these libraries the file names. With a process id, prints the plugin, its state and the libdnnl
+// of that process.
 
 #include "base/cpu.hpp"
 #include "base/error.hpp"
@@ -77,7 +77,7 @@ int print_environment() {
     return 0;
 }
 
-// Reads the file as bytes. Runs neither the program nor its loader.
+// Runs neither the program nor its loader.
 int print_program(const std::string& path) {
     std::ifstream file(std::filesystem::is_regular_file(path) ? path : "", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -1,6 +1,6 @@
 // The plugin calls oneTBB but does not link it. This file defines the functions of libtbb that
-// exec/parallel_tbb.cpp calls, and forwards each function to the libtbb of the process. If a
-// function is missing here, the link fails, because the plugin then has an undefined function.
+// exec/parallel_tbb.cpp calls, and forwards each function to the process's libtbb. If a function is
+// missing here, linking the plugin fails.
 
 #include "base/first_use.hpp"
 #include "base/verbose.hpp"
@@ -31,7 +31,7 @@
 namespace {
 
 // Each function has at most four parameters and one result, all pointers or integers. In every
-// supported ABI each parameter has its own register, so one signature forwards all functions.
+// supported ABI, each parameter has its own register, so one signature forwards all functions.
 using word = std::uintptr_t;
 using tbb_function = word(word, word, word, word);
 

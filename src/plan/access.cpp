@@ -16,7 +16,7 @@ level level_of(const loop_nest& nest, const tile_extents& extents, int d, std::s
     return {extents[static_cast<std::size_t>(d)], nest[d].stride_bytes[operand]};
 }
 
-// Omits loops along which the whole tile has one element. Smaller tiles omit the same loops.
+// Omits loops along which the full tile has one element. Tail tiles omit the same loops.
 levels columns_of(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                   std::size_t operand) {
     levels columns;
@@ -40,7 +40,7 @@ pack_fn find_pack(const kernel_table& kernels, const operand_access& access, std
     return find_kernel(kernels.packs, {access.kind, unit}).run;
 }
 
-// Level `next` becomes the groups; the levels outside level `next` become blocks.
+// Level `next` becomes the groups, the outer levels become blocks.
 void lay_out_groups(operand_access& access, const levels& loops, int next) {
     if (next == loops.count) return;
     access.layout.groups = loops[next].extent;
@@ -49,9 +49,8 @@ void lay_out_groups(operand_access& access, const levels& loops, int next) {
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
 }
 
-// The levels from `first` on become items of access.layout.item_bytes, until there are
-// enough_items. The remaining levels become groups and blocks. A single remaining level also
-// becomes items if the total is at most 2 * enough_items.
+// The levels from `first` on become items until there are enough_items, the remaining levels groups
+// and blocks. A single remaining level also becomes items if the total is at most 2 * enough_items.
 void lay_out_items(operand_access& access, const levels& loops, int first) {
     int last = first;
     while (last < loops.count && product(loops, first, last) < enough_items) ++last;
@@ -62,7 +61,6 @@ void lay_out_items(operand_access& access, const levels& loops, int first) {
     lay_out_groups(access, loops, last);
 }
 
-// Whether the innermost level has enough elements for the step kernel.
 bool suits_step_kernel(const levels& loops) {
     return loops[0].extent >= enough_items;
 }
@@ -75,8 +73,8 @@ void lay_out_steps(operand_access& access, const levels& loops) {
     lay_out_groups(access, loops, 1);
 }
 
-// Byte offsets of all elements that the levels `numbers` span. offsets_of returns offsets in the
-// operand. places_of returns offsets in a buffer that holds all levels.
+// Byte offsets of the elements that the levels `numbers` span: offsets_of in the operand, places_of
+// in a buffer that holds all levels.
 std::vector<std::int32_t> offsets_of(const levels& loops, std::span<const int> numbers) {
     levels picked;
     for (const int i : numbers) picked.append(loops[i]);
@@ -183,16 +181,16 @@ bool walks_forward(const loop_nest& nest, const tile_extents& extents, std::size
     return true;
 }
 
-// Whether the hardware's prefetchers predict the operand's next piece (a run of adjacent cache
-// lines). For a transposed operand, the prefetchers suffice only if no other operand is gathered,
-// scattered or transposed.
+// Whether hardware prefetchers predict the operand's next piece (a run of adjacent cache lines).
+// For a transposed operand, only if no other operand is gathered, scattered, packed by steps or
+// transposed.
 bool is_predicted(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
                   access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;
     return kind == access_kind::transpose ? packed_alone : walks_forward(nest, extents, operand);
 }
 
-// A piece may begin anywhere in a cache line, so the piece's last byte may be in one more line.
+// A piece may begin within a cache line, so its last byte may be in one more line.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;
@@ -210,7 +208,7 @@ std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& p
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone) {
     const levels moving = moving_levels(nest, extents, operand);
-    // Operands that run backwards are left to the hardware's prefetchers.
+    // Operands that run backwards are left to the hardware prefetchers.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps skip no line form one dense piece; the other levels repeat the piece.
     std::int64_t last_byte = nest.width_bytes[operand] - 1;
@@ -219,8 +217,7 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
     for (; next != moving.end(); ++next) pieces.append(*next);
-    // Separate pieces are left to the prefetchers, too, if their lines hold fewer than eight
-    // elements on average.
+    // So are separate pieces whose lines hold fewer than eight elements on average.
     const std::int64_t lines = last_byte / line_bytes + 1;
     const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0

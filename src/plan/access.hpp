@@ -19,25 +19,24 @@ struct operand_access {
     std::int64_t repeats = 1;
     std::int64_t buffer_bytes = 0;  // with slack; 0 if direct
     std::int64_t windows_reach = 0; // bytes from the tile's first element to the end of all windows
-    // In plans that pack: offsets of the tile's cache lines, which are prefetched one tile ahead. A
-    // scattered dst has lines, too, because a line is loaded before a part of it is written.
+    // In plans that pack: offsets of the tile's cache lines, which are prefetched one tile ahead,
+    // also of a scattered dst, because a partial write loads its line first.
     std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;
 };
 
-// Offsets from the tile's first element to one byte in each of the operand's cache lines in the
-// tile. Empty if the hardware's prefetchers suffice, or if there are too many lines.
-// `packed_alone`: only one operand is gathered, scattered, packed by steps or transposed.
+// Offsets, from the tile's first element, of one byte in each of the operand's cache lines. Empty
+// if the hardware prefetchers suffice, or if there are too many lines. `packed_alone`: only one
+// operand is gathered, scattered, packed by steps or transposed.
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 
-// Offsets in bytes of a row's elements in the operand, in dst's order.
+// Byte offsets in the operand of one row's elements, in dst's order.
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand);
 
-// `extents` are the extents of the whole tile, or of a smaller tile at the end of a loop that the
-// tile does not divide. The column class is the same for all tiles. A smaller tile may read an
-// operand in place that the whole tile packs, or the reverse.
+// `extents` are those of the full tile or of a tail tile. Both have the same column class, but one
+// may read an operand in place that the other packs.
 operand_access make_access(const loop_nest& nest, const tiling& tile, const tile_extents& extents,
                            std::size_t operand, const kernel_table& kernels);
 

@@ -10,19 +10,19 @@ namespace {
 
 // Target length of an operand's contiguous pieces in a box.
 constexpr std::int64_t longest_run_bytes = 256;
-// The target length for dst if dst's pieces end within cache lines. Two tiles share each of these
-// lines, so longer pieces share fewer lines. The length is not a power of two, because rows of the
-// buffers would then collide in L1.
+// Target length for dst if dst's pieces end within cache lines. Two tiles share each such line, so
+// longer pieces share fewer lines. Not a power of two, because buffer rows would then collide in
+// L1.
 constexpr std::int64_t longest_broken_run_bytes = 1984;
 // Upper bound on the bytes of dst in a box.
 constexpr std::int64_t largest_box_bytes = 32 << 10;
 // box::fill grows a box up to the smaller of these sizes, so that its buffers and offsets fit L1.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Operands up to these sizes stay in L2 and in L1, whatever the shape of the box.
+// Operands up to these sizes stay in L2 and in L1, for any box.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
-// Upper bound on an element's offset inside a box: the offset of its last byte also fits 32 bits.
+// Upper bound on an element's offset in a box, so that its last byte's offset also fits 32 bits.
 constexpr std::int64_t largest_offset = std::numeric_limits<std::int32_t>::max() - 16;
 
 class box {
@@ -84,8 +84,7 @@ private:
         return largest;
     }
 
-    // Upper bound on the loop's elements: offsets stay within 32 bits and the box within `most`
-    // elements.
+    // The loop's largest extent with offsets within 32 bits and at most `most` elements in the box.
     std::int64_t room_for(int d, std::int64_t most) const {
         std::int64_t reach = largest_offset;
         for (const int other : nest_.numbers())
@@ -151,7 +150,7 @@ tile_extents choose_box(const loop_nest& nest) {
                 tile.reach(o, o == op_dst ? 2 * bytes : bytes); // partial lines cost twice
     if (distinct_bytes(nest, op_dst) > cached_bytes && pieces_end_within_lines(nest))
         tile.reach(op_dst, longest_broken_run_bytes);
-    // If the box has room, it gets whole lines of operands that do not fit L1, too.
+    // If there is room, the box also gets whole lines of operands that do not fit L1.
     for (const std::size_t o : {op_src_0, op_src_1, op_cond})
         if (distinct_bytes(nest, o) > cached_in_l1_bytes) tile.reach(o, line_bytes);
     tile.fill();

@@ -9,7 +9,7 @@ namespace {
 
 void add_lines(tile_shape& shape, const loop_nest& nest, const tile_extents& extents) {
     bool packs = false;
-    int moved = 0; // operands that are gathered, scattered or transposed
+    int moved = 0;
     for (const operand_access& access : shape.access) {
         const bool is_pattern =
             access.kind == access_kind::repeat || access.kind == access_kind::splat;
@@ -32,7 +32,7 @@ bool is_moved_singly(const select_plan& plan, std::size_t operand) {
            (access.kind == access_kind::gather && !in_runs);
 }
 
-// Whether every row and tile moves different elements of the operand.
+// Whether the operand's elements move one by one, and no two rows or tiles move the same element.
 bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
     if (!is_moved_singly(plan, operand)) return false;
     for (const int d : plan.nest.numbers()) {
@@ -44,8 +44,8 @@ bool is_moved_everywhere(const select_plan& plan, std::size_t operand) {
 }
 
 // Whether the pick kernel runs tiles that select from both sources. Elements narrower than 16 bytes
-// are packed by whole vectors, which is faster. The whole tile decides for all tiles, because a
-// smaller tile may happen to have runs of one element.
+// are packed by whole vectors, which is faster. Checks the full tile only: a tail tile may happen
+// to have runs of one element.
 bool uses_pick_kernel(const select_plan& plan) {
     constexpr std::int64_t picked_width_bytes = 16;
     return plan.nest.width_bytes[op_dst] == picked_width_bytes &&
@@ -63,7 +63,7 @@ std::vector<std::int32_t> pick_offsets(const select_plan& plan, const tile_exten
     return both;
 }
 
-// A shape's index has one bit per cut loop. The bit is set at that loop's last tile.
+// A shape's index has one bit per loop with a tail tile, set in that tail tile.
 tile_extents extents_of_shape(const select_plan& plan, std::size_t index) {
     tile_extents extents = plan.tile.extent;
     std::size_t bit = 1;
@@ -114,8 +114,8 @@ void lay_out_grid(select_plan& plan) {
     }
 }
 
-// The size of the operand's largest buffer over all tile shapes. Smaller tiles may pack a source
-// with overlapping elements that whole tiles read in place.
+// The operand's largest buffer over all tile shapes. Tail tiles may pack an overlapping source that
+// full tiles read in place.
 std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     std::int64_t most = 0;
     for (const tile_shape& shape : plan.shapes)
@@ -149,8 +149,8 @@ void connect_operands(select_plan& plan) {
     plan.scratch_bytes = scratch;
 }
 
-// Whether rows span several cache lines and cond is constant along each row. Then only the selected
-// source is read. If rows are shorter, lines of the other source are fetched, too.
+// Whether cond is constant along each row and rows span several cache lines, so only the selected
+// source is read. Shorter rows also fetch lines of the other source.
 bool reads_one_source_per_row(const select_plan& plan) {
     constexpr std::int64_t some_lines_bytes = 256;
     const tile_shape& shape = plan.shapes[0];
@@ -166,9 +166,8 @@ std::int64_t count_moved_bytes(const select_plan& plan) {
     return bytes(op_cond) + sources + bytes(op_dst);
 }
 
-// Whether rows have few cache lines and do not begin and end at a line's boundary. Many lines are
-// then written in part, so these lines are read first. Plain stores let the hardware prefetch the
-// lines.
+// Whether rows have few cache lines and are not aligned to lines. Many lines are then written in
+// part and must be read first. Plain stores let the hardware prefetch these lines.
 bool rows_end_within_lines(const select_plan& plan) {
     constexpr std::int64_t few_lines = 4;
     const tile_shape& whole = plan.shapes[0];

@@ -104,9 +104,9 @@ void merge_neighbours(basic_loop_nest<Operands>& nest) {
 
 } // namespace collapsing
 
-// Whether elements of dst may overlap: false only if each loop's stride is at least the span of the
-// loops inside that loop. Layouts that interleave dimensions without overlap count as overlapping,
-// because only a search could rule out an overlap. Requires a nest whose loops are not yet merged.
+// Whether elements of dst may overlap: false only if each loop's stride is at least the span of its
+// inner loops. Interleaved dimensions count as overlapping, because only a search could rule out an
+// overlap. Requires a nest whose loops are not yet merged.
 template <std::size_t Operands>
 bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     std::int64_t span = nest.width_bytes.back();
@@ -117,8 +117,7 @@ bool dst_overlaps(const basic_loop_nest<Operands>& nest) {
     return false;
 }
 
-// Upper bound on the operand's distinct bytes in memory; exact unless elements overlap. Counts only
-// loops along which the operand moves.
+// Upper bound on the operand's distinct bytes in memory; exact unless elements overlap.
 template <std::size_t Operands>
 std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
@@ -127,7 +126,7 @@ std::int64_t distinct_bytes(const basic_loop_nest<Operands>& nest, std::size_t o
     return bytes;
 }
 
-// The loop nest of `operands`, which broadcast one-way to dst and whose byte counts fit int64.
+// Returns the loop nest. Operands must broadcast one-way to dst, and byte counts must fit int64.
 // Calls overlaps() if dst_overlaps.
 template <std::size_t Operands, class Overlaps>
 basic_loop_nest<Operands> collapse(const operand_descs<Operands>& operands,

@@ -10,8 +10,7 @@ namespace {
 // Operands up to this size stay in L2 between two uses.
 constexpr std::int64_t cached_bytes = 128 << 10;
 
-// If a tile's contiguous pieces are this long, few of their cache lines are shared with other
-// tiles.
+// Contiguous pieces of this length share few of their cache lines with other tiles.
 constexpr std::int64_t long_piece_bytes = 512;
 
 void move_innermost(loop_order& order, int loop) {
@@ -30,8 +29,8 @@ std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) 
 
 void reuse_shared_operands(loop_order& order, const loop_nest& nest) {
     const auto outermost_first = order.loops;
-    // The sources' loops are moved after cond's loops: the loop that is moved last becomes the
-    // innermost, and sources are wider than cond.
+    // The loop that is moved last becomes the innermost. Sources are last, because they are wider
+    // than cond.
     for (const std::size_t operand : {op_cond, op_src_1, op_src_0})
         for (const int d : std::span(outermost_first).first(nest.numbers().size()))
             if (nest[d].stride_bytes[operand] == 0 && bytes_inside(nest, d, operand) > cached_bytes)

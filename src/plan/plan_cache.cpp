@@ -11,8 +11,7 @@
 namespace maskwise {
 namespace {
 
-// A plan takes a few kilobytes. A further plan replaces a cached plan, which is compiled again at
-// its next use.
+// A plan takes a few kilobytes. At this limit, a new plan evicts an arbitrary one.
 constexpr std::size_t most_plans = 1024;
 
 struct desc_hash {
@@ -45,8 +44,8 @@ plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// A fork holds the lock. Else another thread could hold the mutex during the fork. The child does
-// not have that thread, so nothing would ever unlock the child's copy.
+// fork() holds the mutex. Else another thread could hold it during the fork, and nothing would ever
+// unlock the child's copy, because the child lacks that thread.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 

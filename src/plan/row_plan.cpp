@@ -55,7 +55,6 @@ role role_of(const row_desc& desc, std::size_t operand) {
     return std::ranges::any_of(desc.steps, is_its_cond) ? role::cond : role::input;
 }
 
-// Whether a row must be the last dimension, because the chain has a SoftMax or a causal mask.
 bool works_along_rows(const row_desc& desc) {
     return desc.soft_max || std::ranges::any_of(desc.steps, is_causal);
 }

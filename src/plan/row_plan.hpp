@@ -13,7 +13,7 @@
 
 namespace maskwise {
 
-// The row kernel's type for a data type. f32 for every type that rows cannot have.
+// The row kernel's element type; f32 for types that rows do not support.
 constexpr elem_type elem_type_of(data_type type) {
     if (type == data_type::bf16) return elem_type::bf16;
     if (type == data_type::f16) return elem_type::f16;
@@ -46,7 +46,7 @@ constexpr row_select causal_select(std::size_t side) {
 // The SoftMax of the row, after the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
-    bool nan_as_zero = false; // a row of NaN gives zeros, too
+    bool nan_as_zero = false; // a row of NaN also gives zeros
 };
 
 // The conversion of results to i8 or u8: value / scale + zero_point, rounded.
@@ -64,7 +64,7 @@ struct row_desc {
     std::vector<row_step> steps;
     std::optional<row_soft_max> soft_max;
     std::optional<row_quantize> quantize;
-    // log(sum(exp(row))) of the SoftMax, f32, one element a row.
+    // log(sum(exp(row))) of the SoftMax: f32, one element per row.
     std::optional<tensor_desc> statistics;
 };
 
@@ -77,7 +77,7 @@ bool is_causal(const row_step& step);
 struct row_operand {
     elem_type type = elem_type::f32; // unused for a cond
     std::int64_t width_bytes = 4;
-    bool is_scalar = false; // one element a row
+    bool is_scalar = false; // one element per row
     dims strides_bytes;     // of the dimensions before the last
 };
 
@@ -87,7 +87,7 @@ struct row_plan {
     dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    // Columns of a row's last piece, if rows are cut into pieces; the last dimension of `outer`
+    // If rows are cut into pieces: columns of a row's last piece; the last dimension of `outer`
     // then counts pieces. Else equal to `columns`.
     std::int64_t last_columns = 0;
     row_operand scores, result;

@@ -9,10 +9,10 @@
 
 namespace maskwise {
 
-// Upper bound on the scratch of one thread, which is on the stack.
+// Upper bound on a thread's scratch, which is on the stack.
 inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 
-// One loop over tiles. The extent counts tiles, and the strides lead from tile to tile.
+// One loop over tiles. The extent counts tiles, and the strides are from tile to tile.
 struct grid_loop : loop_dim {
     std::int64_t elements = 1;
     std::size_t last_shape = 0; // added to the index into select_plan::shapes at the last tile
@@ -42,12 +42,12 @@ public:
     std::vector<grid_loop> grid;
     std::int64_t tiles = 0;
 
-    // The shape of whole tiles is first. The shapes of smaller tiles follow: one shape for each
-    // nonempty subset of the loops that the tile does not divide.
+    // The full tile's shape is first. Tail tiles follow: one shape for each nonempty subset of the
+    // loops that the tile does not divide.
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     std::int64_t scratch_bytes = 0;          // all buffers together
-    per_operand<std::int64_t> windows_end{}; // as the function windows_end returns
+    per_operand<std::int64_t> windows_end{}; // result of the function windows_end
     bool packs = false;                      // some operand is not direct
 
     select_key key{};
@@ -57,7 +57,7 @@ public:
     std::int64_t moved_bytes = 0; // of dst and the inputs that are read, each byte once
 };
 
-// Builds a plan without looking at the cache or the environment.
+// Builds a plan; ignores the cache and the environment.
 std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa target,
                                               std::int64_t stream_from_bytes);
 

@@ -11,14 +11,14 @@ namespace {
 // and on partial cache lines. The second bound is for rows of whole cache lines.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
-// Contiguous pieces of dst that are shorter than this bound are written from a buffer.
+// Shorter contiguous pieces of dst are written from a buffer.
 constexpr std::int64_t least_direct_bytes = 64;
-// Upper bounds on a direct tile. Tiles of this size hide the cost of the step to the next tile, and
-// are small enough to be shared among threads.
+// Upper bounds on a direct tile: large enough to hide the step to the next tile, and small enough
+// to share work among threads.
 constexpr std::int64_t direct_tile_elements = 16384;
 constexpr std::int64_t direct_tile_bytes = 64 << 10;
 
-// Whether rows of `elements` elements of the innermost loop are long enough for direct tiles.
+// Whether rows of `elements` elements are long enough for direct tiles.
 bool rows_are_long(const loop_nest& nest, std::int64_t elements) {
     const std::int64_t bytes = elements * nest.width_bytes[op_dst];
     const bool whole_lines =

@@ -17,8 +17,7 @@ constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;
 
-// For each byte of one register of packed data: its offset in the operand. The register begins at
-// packed byte `first`.
+// Offsets in the operand of the bytes of one register, which begins at packed byte `first`.
 byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_bytes,
                       std::int64_t first) {
     byte_places places;
@@ -30,7 +29,7 @@ byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_b
     return places;
 }
 
-// The offsets of the fewest windows that hold all places.
+// Offsets of the fewest windows that cover `places`.
 std::vector<std::int32_t> cover_places(byte_places places) {
     std::sort(places.begin(), places.end());
     std::vector<std::int32_t> windows;
@@ -39,7 +38,7 @@ std::vector<std::int32_t> cover_places(byte_places places) {
     return windows;
 }
 
-// The number of power-of-two moves that copy one item. A window costs as much as one or two moves.
+// Power-of-two moves that copy one item. choose_windows counts a window as two moves.
 std::int64_t moves_of(std::int64_t item_bytes) {
     return std::has_single_bit(static_cast<std::uint64_t>(item_bytes)) ? 1 : 2;
 }

@@ -7,7 +7,7 @@
 
 namespace maskwise {
 
-// Windows (see byte_windows) that cover runs of `item_bytes` at `offsets`. No windows if copying
+// Returns windows (see byte_windows) that cover runs of `item_bytes` at `offsets`; none if copying
 // the runs one by one is faster. A window begins at a byte of a run and may end up to 15 bytes past
 // the last run.
 byte_windows choose_windows(std::span<const std::int32_t> offsets, std::int64_t item_bytes);

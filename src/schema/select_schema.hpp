@@ -18,7 +18,7 @@ enum class broadcast_rule {
     multidirectional // all three broadcast to each other, so that cond may expand the result
 };
 
-// The definition of Select in one dialect, as data.
+// One dialect's definition of Select.
 struct select_schema {
     static constexpr data_type cond_type = data_type::boolean;
     static constexpr auto_broadcast default_broadcast = auto_broadcast::numpy;
@@ -43,8 +43,9 @@ inline const select_schema& onednn_select() {
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);
 
-// The shape of dst. Throws shape_error, with the shapes in the text, if the inputs do not broadcast
-// or an extent is negative. Throws argument_error for a broadcast that the dialect does not have.
+// Returns the shape of dst. Throws shape_error, with the shapes in the text, if the inputs do not
+// broadcast or an extent is negative. Throws argument_error for a broadcast that the dialect does
+// not have.
 dims infer_dst(const select_schema& schema, auto_broadcast broadcast, const dims& cond,
                const dims& src_0, const dims& src_1);
 

@@ -9,12 +9,12 @@
 
 namespace maskwise {
 
-// Throws shape_error on a negative extent. The text holds "<owner>: <name>", the shape, and the
-// extent's value and position.
+// Throws shape_error on a negative extent, with "<owner>: <name>", the shape, and the extent's
+// value and position.
 void require_no_negative(const dims& extents, std::string_view owner = "",
                          std::string_view name = "shape");
 
-// The indexes of the dimensions, outermost in memory first.
+// Dimension indexes, outermost in memory first.
 using dimension_order = std::array<int, max_rank>;
 inline constexpr dimension_order row_major = [] {
     dimension_order order{};
@@ -22,17 +22,15 @@ inline constexpr dimension_order row_major = [] {
     return order;
 }();
 
-// Sorts the dimensions by stride, largest first. Of two equal strides, the earlier dimension is
-// first.
+// Sorts the dimensions by stride, largest first; stable.
 dimension_order order_of(const dims& strides);
 
-// Strides without gaps. The innermost stride is `unit`. An extent of 0 counts as 1, as in oneDNN.
+// Returns strides without gaps; the innermost is `unit`. An extent of 0 counts as 1, as in oneDNN.
 // Throws shape_error if a stride overflows int64.
 dims dense_strides(const dims& extents, std::int64_t unit,
                    const dimension_order& order = row_major);
 
-// A dense tensor with strides in bytes. Throws as dense_strides does, and shape_error on a negative
-// extent.
+// Returns a dense tensor. Throws as dense_strides does, and shape_error on a negative extent.
 tensor_desc dense_desc(data_type type, const dims& extents,
                        const dimension_order& order = row_major);
 
@@ -43,7 +41,6 @@ tensor_desc with_strides(tensor_desc desc);
 // "f32 {2,3}, strides in bytes {12,4}".
 std::string to_string(const tensor_desc& desc);
 
-// The extents without the last `count`.
 dims without_last(const dims& extents, int count);
 // {outer..., rows, columns}.
 dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns);
@@ -55,8 +52,8 @@ std::int64_t element_count(const dims& extents);
 // No address space is larger. Sums over the four operands of a Select stay within int64.
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
-// The number of bytes from the first to the last byte of the tensor's elements, gaps included; 0 if
-// the tensor is empty. Throws shape_error above max_span_bytes and on a negative extent.
+// Bytes from the first to the last byte of the elements, gaps included; 0 if the tensor is empty.
+// Throws shape_error above max_span_bytes and on a negative extent.
 std::int64_t span_bytes(const tensor_desc& desc);
 
 } // namespace maskwise

@@ -1,4 +1,4 @@
-"""Helpers for the tests of maskwise-bench: start the client, and query its oneDNN.
+"""Helpers for the tests of maskwise-bench: start maskwise-bench (the client), query its oneDNN.
 
 ctest runs a test script once per lane (a oneDNN installation) and group (a unittest class):
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
@@ -41,7 +41,7 @@ class Setup:
 
     @cached_property
     def library(self) -> re.Match[str]:
-        """Match with the lane's oneDNN version and CPU features, as the client prints them."""
+        """Matches the oneDNN version and the CPU features that the client prints."""
         match = re.search(r"oneDNN 3\.(\d+).* \(CPU runtime \S+, (.*)\)", run(ADD).out)
         assert match, "the client does not start in this lane"
         return match
@@ -52,7 +52,7 @@ class Setup:
 
     @cached_property
     def types(self) -> set[str]:
-        """Returns the types, among f32, bf16 and f16, in which the lane runs a MatMul."""
+        """Returns those of f32, bf16 and f16 in which the lane runs a MatMul."""
         names = ["f32", "bf16", "f16"]
         tests = report(f"--dt={','.join(names)}", case("op/matmul.json"), is_test=False)
         return {name for name, test in zip(names, tests, strict=True) if test["state"] == "PASSED"}
@@ -104,8 +104,8 @@ def case(name: str) -> str:
 
 ADD = case("op/add.json")
 SELECT = case("op/select.json")
-# 3 x 5 f32 elements do not fill a page, so a write before the elements changes the guarded
-# buffer's pattern and does not trap.
+# 3 x 5 f32 elements do not fill a page, so a write before them changes the guarded buffer's pattern
+# and does not trap.
 SUBTRACT = ["--in-shapes=0:3x5+1:3x5", case("op/subtract.json")]
 
 
@@ -116,7 +116,7 @@ def needs_plugin(test: unittest.TestCase) -> None:
 
 @contextlib.contextmanager
 def report_file(is_test: bool) -> Iterator[Path]:
-    """Yields a report's path: in the report folder, if set and `is_test`, else a temporary path."""
+    """Yields a path for a report: temporary, unless `is_test` and the report folder is set."""
     folder = unittest_report.folder()
     if is_test and folder:
         yield folder / f"batch-{len(list(folder.iterdir()))}.json"

@@ -1,7 +1,7 @@
 """Prints which broadcast classes, layouts and masks the Select batches cover, for each type.
 
 The classes come from the shapes and strides that the client reports, not from the batch files.
-Exits with 1 if no Select covers one of the required classes for one of the types.
+Exits with 1 if a required class has no Select in some type.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Shapes, broadcasts of the mask, and the order of scale, cap, mask and addition a
 tests/fuzz/fuzz_graph_chains.cpp also draws layouts. The seed and a graph's number determine the
 graph.
 
-oneDNN alone runs the same graphs. Maskwise's errors may use 80 % of the tolerance, or as much as
-oneDNN's errors use. Maskwise must run 30 % of the graphs that oneDNN alone gets right. A tensor
-that Maskwise gets wrong is excused if oneDNN alone gets it wrong, too. A crash is never excused.
+oneDNN alone runs the same graphs. Maskwise's error may be 80 % of the tolerance, or as large as
+oneDNN's. Maskwise must run 30 % of the graphs that oneDNN alone gets right. A wrong tensor is
+excused if oneDNN alone also gets it wrong. A crash is never excused.
 
 oneDNN alone may get 6 % of the graphs wrong. Version 3.13 rounds a bf16 sum after a MatMul once,
 not twice. f32 sums with a fill of -10000 keep few fraction bits. The development version of 3.14
@@ -41,8 +41,6 @@ Tensor = dict[str, Any]
 
 
 class Builder:
-    """A graph that grows operator by operator."""
-
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self.ops: list[dict[str, Any]] = []
@@ -124,7 +122,7 @@ def masked(build: Builder, scores: Tensor, causal: bool) -> Tensor:
 
 
 def next_step(build: Builder, scores: Tensor) -> Tensor:
-    """Adds a random step: a scale, a cap or an addition. Returns the scores after the step."""
+    """Adds a random scale, cap or addition. Returns the new scores."""
     kind = build.draw.choice(("scale", "scale", "cap", "add"))
     if kind == "add":
         return build.binary("Add", scores, build.operand(scores["shape"], scores["dtype"]))
@@ -197,8 +195,7 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
     if preload:
         command += ["--preload", preload]
     command += [arguments.lane, "--", arguments.bench, f"--report={report}", "--isolate"]
-    # --fill=own, because under the driver's rule an error in the last bit of exp fails too many
-    # graphs.
+    # --fill=own: under the driver's rule, an error in the last bit of exp fails too many graphs.
     command += ["--expected-n-partitions=0", "--fill=own"]
     command += [f"--case={file}" for file in files]
     environment = {**os.environ, "MASKWISE_VERBOSE": "1"}
@@ -212,10 +209,10 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
 
 
 def fault_of(plugin: Result, alone: Result) -> str:
-    """Returns the fault of Maskwise's result. Empty if the result has only excused faults."""
+    """Returns the fault of Maskwise's result; empty if there is none or it is excused."""
     wrong, wrong_alone = set(plugin["wrong_tensors"]), set(alone["wrong_tensors"])
     if plugin["state"] == "PASSED":
-        # If oneDNN's error is above this share of the tolerance, Maskwise's error may be as large.
+        # Maskwise's error may be as large as oneDNN's, if that exceeds ALLOWANCE.
         allowed = max(ALLOWANCE, min(1.0, alone["allowance_used"]))
         if plugin["allowance_used"] > allowed:
             return f"error {plugin['allowance_used']:.2f} of the tolerance, allowed {allowed:.2f}"

@@ -3,8 +3,8 @@
 usage: test_claims.py --lane LANE --bench FILE --preload LIBS
 
 The first cases test both sides of the bound in gains.cpp for masks of the scores' shape. The bound
-applies only if Maskwise does not run the partition as one attention. With a fill that varies along
-the row, Maskwise cannot run one attention.
+does not apply to attention. So the fill of these cases varies along the row, which attention does
+not support.
 """
 
 from __future__ import annotations

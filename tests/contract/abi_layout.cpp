@@ -1,6 +1,5 @@
 // Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc). This file
-// compiles only if the functions, the struct sizes and most constants match the real headers of
-// one oneDNN version.
+// compiles only if functions, struct sizes and most constants match one oneDNN version's headers.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"

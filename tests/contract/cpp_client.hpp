@@ -1,6 +1,6 @@
 #pragma once
 
-// Helpers for clients that use the public C++ header of oneDNN Graph.
+// Helpers for clients of oneDNN Graph's C++ header.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"
@@ -71,7 +71,6 @@ inline dnnl::graph::compiled_partition compile(const partition& subgraph,
     return subgraph.compile(inputs, outputs, engine());
 }
 
-// A tensor and its memory.
 struct bound {
     logical_tensor desc;
     void* memory;
@@ -80,15 +79,15 @@ struct bound {
 void execute(const dnnl::graph::compiled_partition& compiled, const std::vector<bound>& inputs,
              const std::vector<bound>& outputs);
 
-// Compiles and runs the partitions in order. Tensors have the descriptions in `now`, else those of
-// their ports. Fills inputs that `memory` lacks: masks with true, f32 with multiples of 0.5.
+// Compiles and runs the partitions in order. Descriptions in `now` replace those of the ports.
+// Fills inputs that `memory` lacks: masks with true, f32 with multiples of 0.5.
 using tensors = std::map<std::size_t, std::vector<std::uint8_t>>;
 void run(const std::vector<partition>& partitions, tensors& memory,
          const std::map<std::size_t, logical_tensor>& now = {});
 float element(const tensors& memory, std::size_t id, std::size_t index);
 
-// The status of an exception that oneDNN throws in `body`, or success. After oneDNN has thrown in a
-// compile, oneDNN's cache throws std::future_error when the same partition is compiled again.
+// Returns success or the status that oneDNN throws in `body`. If a compile threw, a second compile
+// of the same partition throws std::future_error from oneDNN's cache.
 template <class Body>
 dnnl_status_t status_of(Body&& body) {
     try {

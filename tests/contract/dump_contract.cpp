@@ -1,4 +1,4 @@
-// MASKWISE_DUMP writes valid JSON, for any bytes in a client's names and any numbers.
+// MASKWISE_DUMP writes valid JSON for any bytes in names and any numbers in attributes.
 
 #include "cpp_client.hpp"
 
@@ -29,7 +29,7 @@ protected:
         fs::remove_all(folder_);
     }
 
-    // The operators in the only dumped graph. Throws if the file is missing or is not strict JSON.
+    // Returns the dumped graph's operators. Throws if the file is missing or is not strict JSON.
     nlohmann::json operators() const {
         const fs::directory_iterator files(folder_);
         if (begin(files) == end(files)) throw std::runtime_error("no file was written");

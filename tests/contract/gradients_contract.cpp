@@ -1,7 +1,7 @@
-// Training: attention with statistics, and the gradients computed from the statistics. The graphs
-// are built like oneDNN's own cases. Both graphs must match the definition from oneDNN 3.12 on,
-// with oneDNN alone and with the plugin. If oneDNN makes one partition of a graph, the plugin must
-// run this partition as a whole. The plugin must not match a changed graph as gradients.
+// Training with oneDNN 3.12 or newer: attention with statistics, and gradients computed from the
+// statistics. The graphs imitate oneDNN's own cases. Results must match the definition with and
+// without the plugin. If oneDNN makes one partition of a graph, the plugin must run that partition
+// as a whole. The plugin must not match a changed graph as gradients.
 
 #include "cpp_client.hpp"
 #include "support/numbers.hpp"
@@ -34,7 +34,6 @@ struct training_case {
 
 constexpr std::int64_t keys = 48, depth = 16, columns = 16, outer = 4;
 
-// Ids of tensors.
 enum : std::size_t {
     query,
     key,
@@ -51,11 +50,10 @@ enum : std::size_t {
     key_gradient,
     value_gradient,
     other,
-    inner // the first of the tensors between operators
+    inner // first id of the tensors between operators
 };
 constexpr std::size_t extra_output = 90;
 
-// Builds a graph operator by operator.
 class builder {
 public:
     explicit builder(const training_case& problem) : problem_(problem) {}
@@ -160,7 +158,7 @@ std::vector<op> forward(const training_case& problem) {
     return graph.ops;
 }
 
-// A change to the graph of attention's gradients.
+// Changes after which a graph must not match as gradients.
 enum class change { none, other_scale, no_scale, other_reader };
 
 std::vector<op> backward(const training_case& problem, change how = change::none) {
@@ -394,8 +392,8 @@ bool is_supported(tensor_type type) {
     return type == f32 || (type == bf16 ? library().bf16 : library().f16);
 }
 
-// Whether Maskwise owns the only partition, and its compile prints exactly one claim line. This
-// line must name `form`.
+// Whether Maskwise owns the only partition, and its compile prints exactly one claim line, with
+// `form`.
 bool runs_as(const char* form, const std::vector<partition>& partitions) {
     if (partitions.size() != 1) return false;
     const partition& whole = partitions[0];
@@ -432,7 +430,7 @@ TEST_P(training, gradients) {
     EXPECT_EQ(runs_as("gradients", partitions), partitions.size() == 1 && plugin_is_loaded());
 }
 
-// The client leaves the layouts of the gradients to the library.
+// The library chooses the layouts of the gradients.
 TEST_P(training, gradients_of_any_layout) {
     const training_case& problem = GetParam();
     if (!is_supported(problem.type)) GTEST_SKIP() << "oneDNN does not support the type on this CPU";

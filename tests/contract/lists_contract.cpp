@@ -1,6 +1,6 @@
-// The lists that a client passes to compile and execute may name inner tensors of a partition, or
-// unrelated tensors. Only the partition's ports count, as in oneDNN. Tested with every oneDNN
-// version, with and without the plugin.
+// A client's lists for compile and execute may contain inner tensors of a partition or unrelated
+// tensors. Only the partition's ports count, as in oneDNN. Tested with every oneDNN version, with
+// and without the plugin.
 
 #include "cpp_client.hpp"
 
@@ -33,7 +33,7 @@ entry mask(std::size_t id, const extents& shape) {
 
 using list = std::vector<entry>;
 
-// Compiles with the whole lists. Executes without the last `left_out` inputs and the last
+// Compiles with the full lists. Executes without the last `left_out` inputs and the last
 // `outputs_left_out` outputs.
 void run(const partition& subgraph, list& inputs, list& outputs, std::size_t left_out = 0,
          std::size_t outputs_left_out = 0) {

@@ -1,6 +1,6 @@
-// A client of oneDNN's C++ header has a graph whose Select and SoftMax the plugin merges. Tested
-// with every oneDNN version, alone and with the plugin. benchdnn's batch merge_ci tests the results
-// of merged partitions.
+// Graphs whose Select and SoftMax the plugin merges, built with oneDNN's C++ header. Tested with
+// every oneDNN version, with and without the plugin. benchdnn's batch merge_ci tests the results of
+// merged partitions.
 
 #include "cpp_client.hpp"
 
@@ -53,7 +53,7 @@ TEST(merge, never_under_policy_debug) {
     EXPECT_EQ(scale_select_soft_max(policy::debug).size(), 3U);
 }
 
-// Without a SoftMax the plugin merges nothing: each operator stays a separate partition.
+// Without a SoftMax, each operator stays a separate partition.
 TEST(merge, needs_a_soft_max) {
     const auto partitions = partitions_of(
         {make(10, kind::Tanh, {dense(0, shape)}, dense(3, shape)),
@@ -69,8 +69,8 @@ TEST(merge, needs_a_soft_max) {
         ASSERT_NEAR(element(memory, 5, i), std::exp(std::tanh(element(memory, 0, i))), 1e-5F);
 }
 
-// Operators 10, 11, 14 and 16 are merged. They read tensor 5, the result of operator 12, so their
-// partition must come after 12. Operator 13 reads tensor 5 twice, so operator 12 stays separate.
+// The plugin merges operators 10, 11, 14 and 16. Their partition reads tensor 5, so it must come
+// after operator 12. Operator 13 reads tensor 5 twice, so operator 12 stays separate.
 TEST(merge, keeps_a_topological_order) {
     const auto value = [](std::size_t id) { return dense(id, shape); };
     const auto partitions = partitions_of(
@@ -138,7 +138,7 @@ std::vector<partition> select_soft_max() {
          soft_max(11, dense(3, shape), dense(4, shape))});
 }
 
-// At compile, oneDNN accepts a cond of other types than boolean. Any nonzero number is true.
+// At compile, oneDNN accepts a cond that is not boolean. Any nonzero number is true.
 TEST(merge, accepts_every_cond_that_onednn_accepts) {
     if (!merges() || !knows_select())
         GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
@@ -151,8 +151,7 @@ TEST(merge, accepts_every_cond_that_onednn_accepts) {
     EXPECT_EQ(memory.at(4), as_boolean.at(4));
 }
 
-// The client declares types when it adds operators. A merged partition uses only the declared
-// types.
+// A merged partition accepts only the types that the operators declared.
 TEST(merge, refuses_other_types_than_declared) {
     if (!merges()) GTEST_SKIP() << "merging needs the plugin and oneDNN 3.5 or newer";
     const auto merged = select_soft_max();
@@ -197,7 +196,6 @@ TEST(merge, runs_in_place_as_reported) {
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], expected[i % 33], 1e-5F) << i;
 }
 
-// A LeakyReLU with factor 0.5 follows the Select.
 TEST(merge, includes_an_operator_with_an_attribute) {
     using attr = op::attr;
     std::vector<op> ops{make(10, kind::Select,

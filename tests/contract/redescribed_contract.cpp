@@ -1,8 +1,8 @@
-// A client may describe tensors differently at compile than at add_op: with other shapes, ranks and
-// layouts. A partition of one Select and oneDNN's own partitions also accept new types. The lists
-// may name further tensors. The results must equal oneDNN's for the new descriptions, even if the
-// plugin merged the partition or runs some of its operators. If oneDNN has no kernel for a type on
-// this CPU, only the partitions that need this kernel are refused.
+// At compile, a client may describe tensors with other shapes, ranks and layouts than at add_op. A
+// partition of one Select and oneDNN's own partitions also accept new types. The lists may contain
+// further tensors. Results must equal oneDNN's for the new descriptions, even if the plugin merged
+// the partition or runs some of its operators. If oneDNN has no kernel for a type on this CPU, only
+// partitions that need this kernel are refused.
 
 #include "cpp_client.hpp"
 
@@ -24,7 +24,7 @@ std::vector<op> select_soft_max(const logical_tensor& scores, std::int64_t axis 
             soft_max(11, dense(3, shape, type), dense(4, shape, type), axis)};
 }
 
-// Runs with the descriptions in `now`. Other tensors are described as in the graph.
+// Runs the partitions. Descriptions in `now` replace the graph's.
 tensors run(const std::vector<partition>& partitions,
             const std::map<std::size_t, logical_tensor>& now) {
     tensors memory;
@@ -32,7 +32,7 @@ tensors run(const std::vector<partition>& partitions,
     return memory;
 }
 
-// Ids of operators in most graphs here.
+// Operator ids in most graphs of this file.
 constexpr std::size_t mat_mul_id = 9, select_id = 10, soft_max_id = 11;
 
 // Whether oneDNN must run operators of the partition. Maskwise runs a lone Select in every type.
@@ -89,9 +89,9 @@ TEST_F(redescribed, an_output_of_layout_any_keeps_its_described_type) {
         }
 }
 
-// The stride of an extent of 1 affects no address. But some versions of oneDNN derive the layout of
-// a MatMul's input from this stride and multiply the wrong elements, mostly in single-operator
-// partitions. oneDNN caches the wrong code and reuses this code for all equivalent strides.
+// The stride of an extent of 1 affects no address. But some versions of oneDNN derive a MatMul
+// input's layout from this stride and multiply the wrong elements, mostly in single-operator
+// partitions. oneDNN caches the wrong code and reuses it for all equivalent strides.
 TEST_F(redescribed, strides_of_extents_of_1_do_not_matter) {
     const extents q{1, 2, 8, 17}, k{1, 2, 17, 24}, s{1, 2, 8, 24}, column{1, 2, 8, 1};
     const auto mask = dense(1, {1, 1, 8, 24}, boolean);
@@ -221,7 +221,7 @@ TEST_F(redescribed, scores_with_strided_columns_run) {
     EXPECT_NEAR(sum, 1.0F, 1e-5F);
 }
 
-// oneDNN 3.7 multiplies by a broadcast mask. An infinity times 0 is NaN.
+// oneDNN 3.7 multiplies by a broadcast mask, and infinity times 0 is NaN.
 TEST_F(redescribed, masked_infinities_vanish_with_strided_columns) {
     const auto partitions = partitions_of(select_soft_max(dense(0, shape)));
     ASSERT_EQ(partitions.size() == 1, merges());

@@ -1,6 +1,6 @@
-// Passes extents and strides near the limits of 64 bits to compile. Runs only with the plugin.
-// The plugin refuses the sizes with a status, or accesses only the described memory. oneDNN alone
-// would overflow.
+// Passes extents and strides near the 64-bit limits to compile. The plugin must refuse the sizes
+// with a status, or access only the described memory. oneDNN alone would overflow and is not
+// tested.
 
 #include "cpp_client.hpp"
 #include "support/huge_sizes.hpp"
@@ -70,8 +70,8 @@ void execute_if_small(const dnnl::graph::compiled_partition& compiled,
     ++seen.executed;
 }
 
-// Compiles the partition with random tensors. Executes the partition if these tensors are small.
-// The Select reads tensors 1 to 3 and writes tensor 4. `result` is the id of the partition's only
+// Compiles the partition with random tensors, and executes it if these tensors are small. The
+// Select reads tensors 1 to 3 and writes tensor 4. `result` is the id of the partition's only
 // output.
 void try_sizes(chance& random, const partition& subgraph, std::size_t result, counts& seen) {
     extents shape;

@@ -1,6 +1,6 @@
-// Runs random attention cases on each instruction set of this machine. The chunks of a case run in
-// random order. Results must agree with results in double precision. No other memory may change. A
-// refusal must be an `error`.
+// Runs random attention cases on each instruction set of this machine, with chunks in random order.
+// Results must agree with double precision, and no other memory may change. Changed descriptions
+// are only compiled; a refusal must be an `error`.
 
 #include "support/attention_case.hpp"
 #include "unit/attention/attention_targets.hpp"
@@ -24,8 +24,8 @@ T one_of(generator& random, const T (&values)[Count]) {
     return values[draw(random, 0, Count - 1)];
 }
 
-// Runs chunks in a random order, as threads may. Uses only this thread, so that an input always
-// gives the same result.
+// Runs chunks in random order, as threads may, but on this thread, so that results are
+// reproducible.
 parallel_loop shuffled_loop(generator& random, int threads) {
     return {threads, [&random](std::int64_t count, const auto& body) {
                 std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -53,7 +53,7 @@ std::string run(generator& random, const attention_case& problem, const wanted_a
            to_string(problem);
 }
 
-// Changes a few values. The description is then invalid, or sometimes another valid description.
+// Changes a few values. Some changed descriptions are still valid.
 void spoil(generator& random, attention_desc& desc) {
     for (tensor_desc* operand : {&desc.query, &desc.key, &desc.value, &desc.cond, &desc.bias,
                                  &desc.dst, &desc.statistics}) {

@@ -1,7 +1,6 @@
-// Fuzzes the gradients of attention, on each instruction set of this machine. Cases that have
-// derivatives are compared with central differences in double precision. Other cases must be
-// refused by an `error`, or write only to the gradients. Descriptions with wrong values are only
-// compiled.
+// Fuzzes attention gradients on each instruction set of this machine. Differentiable cases are
+// compared with central differences in double precision. Other cases must throw `error` or write
+// only to the gradients. Descriptions with wrong values are only compiled.
 
 #include "unit/attention/attention_targets.hpp"
 #include "unit/attention/gradients_case.hpp"

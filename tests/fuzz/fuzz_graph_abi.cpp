@@ -1,7 +1,6 @@
-// Fuzzes the C ABI of oneDNN Graph: bytes become a graph of Selects and the calls of a client. The
-// partitions, and every status before compile, must equal those of oneDNN alone. Compiling a Select
-// must succeed or fail by the rules in graph_abi/reference.cpp. dst must have the reference's
-// bytes.
+// Fuzzes oneDNN Graph's C ABI: bytes become a graph of Selects and a client's calls. Partitions,
+// and every status before compile, must equal those of oneDNN alone. graph_abi/reference.cpp
+// decides whether compile must succeed. dst must be bit-identical to the reference.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/call_sequence.hpp"
@@ -37,7 +36,7 @@ buffers bind(generator& random, const std::vector<logical_tensor>& list) {
     return result;
 }
 
-// Whether the tensors fit in a test's memory. Larger tensors are only compiled.
+// Whether the test can allocate and fill the tensors. Other tensors are only compiled.
 bool can_be_run(const compile_description& description, const logical_tensor& dst) {
     const auto small = [](const logical_tensor& tensor) {
         std::int64_t span = 1, count = 1;
@@ -86,7 +85,6 @@ void run(generator& random, const op_description& select, const compile_descript
     if (out.bytes[index] != wanted) fail("dst is wrong");
 }
 
-// Counts, printed when the process ends.
 struct counter {
     long sequences = 0, graphs = 0, compiles = 0, executions = 0;
 
@@ -131,7 +129,7 @@ void compile(generator& random, const op_description& select, dnnl_graph_partiti
     if (status == dnnl_success) check_compiled(random, select, description, compiled.get());
 }
 
-// Ids may repeat. The graph keeps the first operator of an id.
+// The graph keeps the first operator of a repeated id.
 std::optional<op_description> find_select(const graph_description& graph,
                                           const partition_note& note) {
     if (note.ops.size() != 1) return std::nullopt;
@@ -164,7 +162,7 @@ void check_graph(generator& random) {
     plugin.destroy();
 }
 
-// One input in four gets partitions. oneDNN takes far longer for this than for all other calls.
+// One input in four gets partitions, which take oneDNN far longer than all other calls.
 void check(generator& random) {
     if (test::one_in(random, 4)) return check_graph(random);
     ++counted.sequences;

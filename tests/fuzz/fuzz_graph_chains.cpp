@@ -1,13 +1,11 @@
-// Fuzzes graphs with a Select. The plugin merges operators of some graphs. In other graphs,
-// Maskwise runs one of oneDNN's partitions with a MatMul (a composite). The graphs are compiled
-// with other shapes and layouts than at add_op. The plugin must accept the graphs that oneDNN alone
-// accepts. The results must agree within bounds that follow from the operators, unless oneDNN alone
-// is wrong.
+// Fuzzes graphs with a Select. In some graphs, the plugin merges operators. In others, Maskwise
+// runs one of oneDNN's partitions with a MatMul (a composite). Shapes and layouts at compile may
+// differ from those at add_op. The plugin must accept every graph that oneDNN alone accepts.
+// Results must agree within bounds that follow from the operators, unless oneDNN alone is wrong.
 //
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
-// A child process runs the inputs. If an input ends the child, the input must end the program
-// without the plugin, too. Another child then continues. The path of the program without the plugin
-// is this program's path with "_alone" appended.
+// Inputs run in a child process. An input that ends the child must also end the program without the
+// plugin (this program's path with "_alone" appended). Another child then continues.
 
 #include "graph_abi/api.hpp"
 #include "graph_abi/chain_check.hpp"
@@ -69,7 +67,7 @@ struct progress {
     tally counted;
     unsigned long long next = 0;
     volatile bool is_alone = false;
-    long ends = 0; // ends of the process that oneDNN causes without the plugin, too
+    long ends = 0; // graphs on which oneDNN alone ends the process, too
 };
 
 void check(const std::vector<std::uint8_t>& input, progress& shared) {
@@ -91,8 +89,8 @@ int wait_for(pid_t child) {
     return state;
 }
 
-// Whether oneDNN ends a fresh process without the plugin on this input. A fresh process, because an
-// earlier graph may have damaged the heap.
+// Whether oneDNN without the plugin ends a process on this input. Starts a fresh process, because
+// an earlier graph may have damaged the heap.
 bool ends_alone(const program& options, unsigned long long number) {
     auto command = options.command;
     command.resize(options.first_argument);
@@ -143,7 +141,7 @@ bool run_in_child(const program& options, progress& shared) {
     return false;
 }
 
-// Bounds on the share of an outcome in a run of many graphs.
+// Bounds on an outcome's share of the graphs.
 struct expectation {
     const char* text;
     long seen;
@@ -156,7 +154,7 @@ std::vector<expectation> expectations(const progress& shared) {
     // oneDNN before 3.8 does not fuse a MatMul and the mask of its scores, so there are no
     // composites. oneDNN 3.9 introduced host scalars.
     const double composites = library.minor < 8 ? 0 : 0.03, scalars = library.minor < 9 ? 0 : 0.01;
-    // On a CPU without bf16, oneDNN refuses most of the graphs with 16-bit types.
+    // On a CPU without bf16, oneDNN refuses most graphs with 16-bit types.
     const double compared = library.bf16 ? 0.35 : 0.25, refused = library.bf16 ? 0.55 : 0.7;
     return {{"merged partitions", seen.merged, test::merges() ? 0.2 : 0, 9},
             {"composites", seen.composites, composites, 9},
@@ -174,7 +172,7 @@ std::vector<expectation> expectations(const progress& shared) {
             {"graphs run with host scalars", seen.with_scalars, scalars, 1}};
 }
 
-// A run of few graphs has no reliable shares.
+// Ignores the bounds for few graphs, whose shares are not reliable.
 bool is_as_expected(const progress& shared, unsigned long long inputs) {
     constexpr unsigned long long many = 200;
     bool holds_all = true;

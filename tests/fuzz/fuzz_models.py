@@ -2,10 +2,10 @@
 """usage: fuzz_models.py onnxruntime|openvino|openvino_attention COUNT [SEED]
 
 Runs COUNT models of python/tests/generated_models.py or sdpa_models.py, with and without Maskwise.
-SEED (default 0) selects the first model. A model that runs without Maskwise must run with Maskwise,
-too. Results must be bit-exact if nothing rounds. Else they may differ by the effect of rounding
-errors (model_values.py). Models run in child processes. Prints the claims, and each difference with
-the command that reproduces the difference. Fails if there is a difference.
+SEED (default 0) selects the first model. A model that runs without Maskwise must also run with it.
+Results must be bit-exact if nothing rounds; else they may differ by the effect of rounding errors
+(model_values.py). Models run in child processes. Prints the share of models with each kind of
+claim, and each difference with the command to reproduce it. Fails if there is a difference.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Every element may have the error of the output's worst element, because roundings may cancel
-    by chance in an element. A row has no bound if roundings decide whether its elements are finite.
+    """Allows all elements the worst element's error, because roundings may cancel by chance. A row
+    has no bound if roundings decide whether its elements are finite.
     """
     exact, shaken = pair
     if exact is shaken:
@@ -67,12 +67,12 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         return f"{got.dtype} {got.shape}, wanted {wanted.dtype} {wanted.shape}"
     allowed: Array = np.full(wanted.shape, np.inf)
     is_lost: Array = np.zeros(wanted.shape, bool)
-    # A model may declare wrong shapes. Then the host alone may compute another shape than NumPy.
+    # If a model declares wrong shapes, the host alone may compute a shape other than NumPy's.
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
-        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0, and
-        # a division by 0.0 instead of -0.0 gives the infinity of the other sign.
+        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0,
+        # so a division by the result gives the opposite infinity.
         is_lost = np.isnan(exact) & (got != got)
         is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
@@ -88,7 +88,7 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
 
 
 def run(call: Run) -> list[Array] | str:
-    """The outputs, or the error text."""
+    """Returns the outputs, or the error text."""
     try:
         return call()
     except Exception as error:  # hosts raise many types of exceptions
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """Tries several draws, because the rounding noise of two large weights may cancel in a draw."""
+    """Tries several draws of noise, because the noise of large weights may cancel in one draw."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -129,7 +129,7 @@ def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> 
 def fault_of(
     got: list[Array] | str, wanted: Sequence[Array | None] | str, case: Case
 ) -> str | None:
-    """Compares one run or more. Outputs expected as None are not compared."""
+    """Compares the outputs of one or more inferences. Skips outputs expected as None."""
     if isinstance(wanted, str):
         return None
     if isinstance(got, str):
@@ -158,9 +158,9 @@ def steady(outputs: list[Array] | str) -> list[Array | None] | str:
 
 
 def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | str:
-    """Replaces OpenVINO's outputs by NumPy's, if the shapes are equal. By IEEE rules, a SoftMax row
-    with positive infinity is NaN. OpenVINO computes NaN only for the infinite element, and 0 for
-    other elements. A later IsNaN or comparison turns the difference into numbers.
+    """Replaces OpenVINO's outputs by NumPy's if the shapes are equal. By IEEE rules, a SoftMax row
+    with +infinity is NaN. In OpenVINO, only the infinite element is NaN, and the others are 0. A
+    later IsNaN or comparison turns the difference into numbers.
     """
     if isinstance(wanted, str):
         return wanted
@@ -195,8 +195,8 @@ def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dic
 
 
 def changed_alone(case: Case) -> bytes:
-    """The model with a further node that ONNX Runtime folds. After folding, and after Maskwise
-    takes nodes, ONNX Runtime infers shapes again. It then changes or refuses wrong shapes.
+    """Adds nodes that ONNX Runtime folds. After folding, as after Maskwise takes nodes, ONNX
+    Runtime infers shapes again, and then changes or refuses wrong shapes.
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
@@ -236,8 +236,8 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Why Maskwise may refuse a model that ONNX Runtime alone runs: ONNX Runtime alone refuses
-        a changed form of the model. None if ONNX Runtime alone runs both forms."""
+        """Names the changed form of the model that ONNX Runtime alone refuses. Maskwise may then
+        refuse the model. None if ONNX Runtime alone runs both forms."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),
@@ -260,7 +260,7 @@ OPENVINO = {"INFERENCE_NUM_THREADS": 2, "INFERENCE_PRECISION_HINT": "f32"}
 
 
 class OpenVino:
-    """Runs models after accelerate(): unchanged, with force=True, cloned, or saved and read."""
+    """Runs accelerated models: as returned, with force=True, cloned, and saved and read."""
 
     def __init__(self, is_alone: bool) -> None:
         os.environ["MASKWISE_VERBOSE"] = "1"
@@ -361,7 +361,7 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 
 
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
-    """The verdict of each begun model. If the child failed, the last model's verdict is "died"."""
+    """Returns the started models' verdicts. If the child failed, the last verdict is "died"."""
     with tempfile.NamedTemporaryFile("r") as output:
         arguments = (host, first, count, is_alone, output.name)
         process = multiprocessing.get_context("fork").Process(target=run_child, args=arguments)

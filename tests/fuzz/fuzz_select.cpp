@@ -1,6 +1,5 @@
-// Runs random Selects, each on a random instruction set of this machine. If the planner accepts a
-// Select, the result must equal the reference's result. A refusal must be an `error`. Only Selects
-// that spoil() changed may be refused.
+// Runs random Selects, each on a random instruction set of this machine. Accepted Selects must
+// match the reference. Only Selects that spoil() changed may be refused, by an `error`.
 
 #include "support/case_generator.hpp"
 
@@ -21,8 +20,8 @@ std::int64_t odd_number(generator& random) {
     return odd[draw(random, 0, std::ssize(odd) - 1)];
 }
 
-// Changes a few numbers. The case is then invalid, or sometimes has another valid layout. dst gets
-// a separate buffer, because in place, dst would need the source's layout.
+// Changes a few numbers. Some changed cases are still valid. dst gets a separate buffer, because in
+// place, dst needs the source's layout.
 void spoil(generator& random, select_case& layouts) {
     layouts.in_place = -1;
     for (view* operand : {&layouts.cond, &layouts.src_0, &layouts.src_1, &layouts.dst}) {

@@ -1,5 +1,5 @@
-// The main function of a fuzz target without libFuzzer. Runs the inputs in files, then INPUTS
-// random inputs.
+// The main function of a fuzz target without libFuzzer. Runs the files' inputs, then INPUTS random
+// inputs.
 //
 // usage: PROGRAM INPUTS SEED [FILE...]
 

@@ -2,8 +2,8 @@
 
 guard.py plans PROGRAM FILE ARGUMENT...    plans must be equal
 guard.py instructions PROGRAM FILE         instruction counts may differ by 3 %
-With --record as the first argument, writes FILE instead. If the CPU lacks an instruction set,
-guard.py does not compare the lines of this set, and refuses to record.
+With --record as the first argument, writes FILE instead. If the CPU lacks an instruction set, its
+lines are not compared, and recording is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Counts the instructions of a few kernels for AVX2 and AVX-512. guard.py compares the lines with
+// Counts the instructions of a few AVX2 and AVX-512 kernels. guard.py compares the lines with
 // instructions.txt: "<instruction set> <kernel> <mask>: <instructions>". For an instruction set
 // that the CPU lacks, prints "# <instruction set> is not supported".
 

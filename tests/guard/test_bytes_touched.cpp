@@ -1,5 +1,5 @@
-// Records the pages that a Select reads and writes with the shipped kernels. A Select must not read
-// unneeded source pages, write unchanged dst pages or allocate memory.
+// With the shipped kernels, a Select must not read unneeded source pages, write unchanged dst pages
+// or allocate memory.
 
 #include "exec/run_select.hpp"
 #include "exec/tile_walk.hpp"
@@ -46,8 +46,8 @@ bool no_row(std::int64_t) {
 
 class bytes_touched : public testing::TestWithParam<std::tuple<isa, std::int64_t>> {
 protected:
-    // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). If `in_place` is 0,
-    // dst is src_0. If `in_place` is 1, dst is src_1.
+    // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). dst is src_0 if
+    // `in_place` is 0, src_1 if it is 1, else separate.
     touched run(const dims& cond_extents, const std::function<bool(std::int64_t)>& is_true,
                 int in_place = -1) {
         const auto bytes = static_cast<std::size_t>(rows * columns * 4);
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(targets, bytes_touched, testing::ValuesIn(vector_target
                                                                                    : "_plain");
                          });
 
-// count_tile replaces the kernel. It counts elements and records the range of cond rows.
+// The elements and the range of cond rows of all calls of count_tile, which replaces the kernel.
 struct tile_count {
     std::int64_t elements = 0;
     const std::byte* lowest_cond = nullptr;

@@ -1,5 +1,4 @@
-// Counts the cache lines that an in-place Select stores to, on each instruction set. A Select must
-// store only to those blocks of a row that change.
+// On each instruction set, an in-place Select must store only to blocks of a row that change.
 
 #include "written_lines.hpp"
 

@@ -12,8 +12,8 @@
 namespace maskwise::guard {
 namespace {
 
-// The signal handler reads the slots, so they must work without locks and allocations. A watch must
-// not begin or end while another thread touches the buffer.
+// The signal handler reads the slots, so access must not lock or allocate. A watch must not begin
+// or end while another thread touches the buffer.
 struct slot {
     std::atomic<std::byte*> begin{nullptr};
     std::size_t bytes = 0;
@@ -38,7 +38,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
         mprotect(begin + index * page(), page(), PROT_READ | PROT_WRITE);
         return;
     }
-    // The address is in no watched page. The instruction runs again, and the previous handler gets
+    // No watched page has this address. The instruction runs again, and the previous handler gets
     // the fault.
     sigaction(number, &previous, nullptr);
     (void)context;

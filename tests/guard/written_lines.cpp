@@ -1,5 +1,5 @@
 // The memory is read-only during the call, so each store faults. The fault handler records the line
-// and sets the trap flag. The processor traps after the store, and the trap handler protects the
+// and sets the trap flag. After the store, the processor traps, and the trap handler protects the
 // memory again.
 
 #include "written_lines.hpp"
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t line_bytes = 64;
 constexpr greg_t trap_flag = 0x100;
 
-// These variables are not atomic, because the handlers run on the thread that sets the variables.
+// These variables are not atomic, because the handlers run on the thread that sets them.
 std::byte* watched = nullptr;
 std::size_t watched_bytes = 0, page_bytes = 0;
 std::vector<char> is_written; // by line
@@ -34,8 +34,8 @@ greg_t& flags_of(void* context) {
 void on_fault(int number, siginfo_t* info, void* context) {
     auto* const address = static_cast<std::byte*>(info->si_addr);
     if (address < watched || address >= watched + watched_bytes) {
-        // The address is not in the watched memory. The instruction runs again, and the previous
-        // handler gets the fault.
+        // The address is not watched. The instruction runs again, and the previous handler gets
+        // the fault.
         sigaction(number, &fault_before, nullptr);
         return;
     }

@@ -7,8 +7,8 @@
 namespace maskwise::test {
 
 // One table for each instruction set of this machine that has separate kernels, lowest first. The
-// bf16 products of each table use emulated tiles: `target` is amx, and `base` is the instruction
-// set. So every machine tests the code that these tables share with the AMX kernels.
+// bf16 products of each table use emulated AMX tiles: `target` is amx. `base` is the instruction
+// set that runs. So every machine tests the code that these tables share with the AMX kernels.
 const std::vector<kernel_table>& emulated_tables();
 
 } // namespace maskwise::test

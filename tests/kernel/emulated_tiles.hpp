@@ -35,8 +35,8 @@ inline float add(float a, float b) {
     return rounded(double{without_denormals(a)} + double{without_denormals(b)});
 }
 
-// Rounds once, to f32. f64 holds the product exactly. f64 also holds the sum exactly, unless one
-// operand is so small that it does not change the result.
+// Rounds once, to f32. f64 holds the product exactly, and also the sum, unless one operand is too
+// small to change the result.
 inline float multiply_add(float a, float b, float sum) {
     const double product = double{without_denormals(a)} * double{without_denormals(b)};
     return rounded(product + double{without_denormals(sum)});
@@ -45,8 +45,8 @@ inline float multiply_add(float a, float b, float sum) {
 } // namespace tile_arithmetic
 
 // AMX tiles in plain C++. They add and round in the order of TDPBF16PS (Intel's manual), but may
-// return a different NaN if several inputs are NaN. A tile that is used without configure() ends
-// the process, as on a CPU. `Columns` is the number of columns of tile b and of the tile of sums.
+// return a different NaN if several inputs are NaN. Use without configure() ends the process, as on
+// a CPU. `Columns` is the number of columns of tile b and of the tile of sums.
 template <int Columns>
 class emulated_tiles {
 public:

@@ -83,7 +83,7 @@ struct product_case {
     }
 
     float sum(std::int64_t row, std::int64_t query) const { return get(c, row * panel + query); }
-    // The value that the new sum begins with.
+    // The new sum's initial value.
     float first_sum(std::int64_t row, std::int64_t query) const {
         return accumulates ? sum(row, query) : 0;
     }

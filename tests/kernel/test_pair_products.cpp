@@ -1,5 +1,5 @@
-// Products of bf16 pairs match the definition of BFDOT. On ARM, the products match to the bit if
-// steps are added in order. Else they match within rounding errors.
+// Products of bf16 pairs match the definition of BFDOT: on ARM bit-exactly if steps are added in
+// order, else within rounding errors.
 
 #include "product_case.hpp"
 

@@ -97,7 +97,7 @@ private:
     std::vector<std::byte> expected_;
 };
 
-// The sizes 1 to 70, because the longest vector has 64 bytes, and sizes around the block sizes.
+// Sizes 1 to 70 (the longest vector has 64 bytes), and sizes around the block sizes.
 std::vector<std::size_t> sizes() {
     std::vector<std::size_t> counts;
     for (std::size_t n = 1; n <= 70; ++n) counts.push_back(n);
@@ -135,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(every_kernel, select_kernels,
 
 class pick_kernels : public ::testing::TestWithParam<kernel_case<pick_kernel>> {};
 
-// Each element's place in its source row is random. The offset of an unselected element points past
-// the buffer.
+// Each element comes from a random position of its source row. Offsets of unselected elements point
+// past the buffer.
 TEST_P(pick_kernels, read_only_selected_elements_at_their_offsets) {
     const auto [width_bytes, cond_class] = GetParam().kernel.key;
     const auto width = static_cast<std::size_t>(width_bytes);

@@ -5,8 +5,8 @@
 namespace maskwise::test {
 
 // While an object exists, a handler of SIGILL emulates AMX's bf16 tile instructions as Intel's
-// manual defines them. Any other illegal instruction ends the process. A use of tiles that the
-// manual forbids ends the process, too. Only for x86. Allows one object at a time, on one thread.
+// manual defines them. Other illegal instructions, and uses of tiles that the manual forbids, end
+// the process. x86 only. Allows one object at a time, on one thread.
 class trapped_tiles {
 public:
     trapped_tiles();

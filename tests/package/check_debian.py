@@ -2,8 +2,8 @@
 """Tests the Debian packages without root and without network.
 
 Builds the packages, checks their fields and files, and unpacks both packages into one folder.
-Builds a client against this folder by pkg-config and by CMake. Runs a batch of maskwise-bench with
-the unpacked program and plugin, once for each oneDNN of --onednn.
+Builds a client against this folder with pkg-config and with CMake. Runs a batch of maskwise-bench
+with the unpacked program and plugin, once for each oneDNN of --onednn.
 """
 
 from __future__ import annotations

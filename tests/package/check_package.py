@@ -2,9 +2,9 @@
 """Follows a new user's steps: installs Maskwise, then builds and runs examples/ with it.
 
 Exactly the expected files must be installed, and no CMake file may name the build tree. The oneDNN
-example must print its result with the plugin linked, and again with the plugin preloaded. The CMake
-lines of README and docs/ must build the oneDNN example, too. In each run, the plugin must report a
-claim. The example of the C++ API must print the results that oneDNN, OpenVINO and ONNX specify.
+example must print its result with the plugin linked, and with the plugin preloaded. The CMake lines
+of README and docs/ must build the oneDNN example, too. In each run, the plugin must report a claim.
+The example of the C++ API must print the results that oneDNN, OpenVINO and ONNX specify.
 """
 
 from __future__ import annotations
@@ -144,8 +144,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
 def run_snippets(work: Path, prefix: Path, onednn: Path) -> None:
     if not snippets():
         raise SystemExit("no page shows how to link maskwise::onednn")
-    # Debian's CMake package of oneDNN works below /usr only. If lib is a link, oneDNN is from
-    # Debian.
+    # Debian's oneDNN CMake package works only below /usr. If lib is a link, oneDNN is Debian's.
     has_target = (onednn / "lib/cmake/dnnl").is_dir() and not (onednn / "lib").is_symlink()
     for number, snippet in enumerate([*snippets(), *[BY_TARGETS] * has_target]):
         folder = work / f"snippet-{number}"

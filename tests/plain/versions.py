@@ -29,7 +29,7 @@ from summarize_tests import Case, junit_cases  # noqa: E402
 from table import line_of, markdown, save_table  # noqa: E402
 
 WORK = ROOT / "build/versions"
-# Together, these files use every entry of the integration. The longest comes first.
+# Together, these files use every entry point of the integration. The slowest file is first.
 TESTS = (
     "transformers_graphs",
     "transformers",
@@ -52,8 +52,8 @@ PAIRS = (
     ("2.10.0", "4.57.6"),
     ("2.8.0", "4.56.2"),
 )
-# PyPI's wheels load CUDA 13's libraries, which scripts/torch.txt pins. Older wheels load CUDA 12's,
-# which torch-2.10.txt pins.
+# From torch 2.11 on, PyPI's torch wheels load CUDA 13, which scripts/torch.txt pins. Older torch
+# wheels load CUDA 12, which torch-2.10.txt pins.
 FIRST_WITH_CUDA_13 = (2, 11)
 HEAD = ["torch", "transformers", "passed", "failed", "skipped"]
 
@@ -63,7 +63,8 @@ def has_cuda_13(torch: str) -> bool:
 
 
 def make(folder: Path, cuda_13: bool, wheels: Path) -> Path:
-    """Returns the Python of an environment with Maskwise, without its dependencies."""
+    """Creates an environment with CUDA and Maskwise, without Maskwise's dependencies. Returns its
+    Python."""
     run_quietly("creating a Python environment", [sys.executable, "-m", "venv", str(folder)])
     python = folder / "bin/python"
     if cuda_13:
@@ -78,7 +79,7 @@ def make(folder: Path, cuda_13: bool, wheels: Path) -> Path:
 
 
 def install(python: Path, torch: str, transformers: str) -> str:
-    """Returns the versions of Maskwise and NumPy."""
+    """Installs the pair. Returns the versions of Maskwise and NumPy."""
     pip(python, [f"torch=={torch}"])
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     packages = ["maskwise", f"transformers=={transformers}", *TOOLS]
@@ -93,7 +94,7 @@ def install(python: Path, torch: str, transformers: str) -> str:
 
 
 def run_file(python: Path, file: Path, logs: Path) -> list[Case]:
-    """A file without a report, for example because its process ended early, is a failed case."""
+    """Returns the file's cases, or one failed case if pytest timed out or wrote no report."""
     report = logs / f"{file.stem}.xml"
     report.unlink(missing_ok=True)
     command = [str(python), "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]

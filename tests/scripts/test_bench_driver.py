@@ -15,7 +15,7 @@ ASKED = {
 
 
 class Planted:
-    """A client. A call in its nth process takes times[n]; in later processes, the last time."""
+    """A client whose calls take times[n] in process n, and the last time in later processes."""
 
     process = None
 

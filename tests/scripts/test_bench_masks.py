@@ -1,4 +1,4 @@
-"""The masks suite names a form of a peer's call with a wrong result, and omits a refused form."""
+"""The masks suite names a call form that returns a wrong result, and omits a refused form."""
 
 from collections.abc import Callable
 from pathlib import Path

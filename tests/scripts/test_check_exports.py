@@ -1,4 +1,4 @@
-"""Small libraries have one planted fault each, and the export check names the fault."""
+"""The export check names the fault planted in each small library."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The check of tests named in documents finds planted faults of a page."""
+"""The check of tests named in documents finds planted faults."""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ OLD, NEW = ("2.10.0", "4.57.6"), ("2.11.0", "5.0.0")
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for environments. Each pair has a row, and the pairs of OLD's torch fail."""
+    """A work folder. Stubs replace installs and tests: with OLD's torch, one test fails."""
 
     def make(folder: Path, cuda_13: bool, wheels: Path) -> Path:
         folder.mkdir()

@@ -13,7 +13,6 @@
 namespace maskwise::test {
 namespace {
 
-// Calls visit(address) for each element.
 template <typename Visit>
 void for_each_element(const view& elements, Visit visit) {
     walk<1>(elements.extents, {elements.strides_bytes},
@@ -79,7 +78,7 @@ grid biases_of_slopes(const attention_case& problem, grid biases) {
     return biases;
 }
 
-// A grid of the scores' shape: 0 if the rules or, with `by_cond`, cond masks the score; else 1.
+// Returns, for each score, 0 if the rules (or cond, with `by_cond`) mask the score, else 1.
 grid unmasked_scores(const attention_case& problem, bool by_cond = true) {
     const extent_list extents = extents_of_scores(problem);
     grid unmasked{extents, std::vector<double>(static_cast<std::size_t>(count_of(extents)), 1)};
@@ -121,8 +120,7 @@ attention_scores scores_of(const attention_case& problem) {
         const double bias = biases.values[i];
         const bool masks_by_bias = bias <= -1e30;
         size = unmasked.values[i] != 0 && !masks_by_bias ? size + std::abs(bias) : 0;
-        // Sums are f32, because a large fill absorbs the bias, and the lowest bias absorbs the
-        // score.
+        // Adds in f32, where a large fill absorbs the bias, and the lowest bias absorbs the score.
         if (unmasked.values[i] == 0) {
             score =
                 desc.fill + (desc.bias_on_fill && !has_slopes ? static_cast<float>(bias) : 0.0F);
@@ -238,7 +236,7 @@ wanted_attention expected(const attention_case& problem) {
     wanted.dst = multiply_heads(problem, scores, value, false, 0).values;
     for (double& each : value.values) each = std::abs(each);
     wanted.dst_error = multiply_heads(problem, scores, value, false, 0).values;
-    // Products of bf16 use weights rounded to bf16. If all keys have equal values, every addition
+    // bf16 products use weights rounded to bf16. If all keys have equal values, every addition
     // rounds in the same direction.
     const double rounded = problem.query.type == data_type::bf16 ? 0x1p-8 : 0;
     const double added = 0x1p-25 * static_cast<double>(keys);

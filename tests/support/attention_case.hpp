@@ -13,7 +13,7 @@
 
 namespace maskwise::test {
 
-// The oracle's type for a type of the library. Types without a case become f32.
+// The oracle's type for Maskwise's type. Types without a case become f32.
 constexpr element element_of(data_type type) {
     switch (type) {
     case data_type::boolean:
@@ -64,8 +64,8 @@ struct wanted_attention {
 
 // The result by the definition, in double precision.
 wanted_attention expected(const attention_case& problem);
-// For each key, whether at least one row of one head sees the key under the rules and, with
-// `by_cond`, under cond.
+// For each key, whether any row of any head sees the key under the rules (and cond, with
+// `by_cond`).
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
 // dense: row-major. any: may be permuted, backward or with gaps. repeated: for inputs; like any,
@@ -84,7 +84,7 @@ attention_case make_attention_case(generator& random, bool is_small = false);
 attention_case plain_case(const extent_list& query, const extent_list& key,
                           const extent_list& value, unsigned seed);
 
-// Adds a dense bias, or a dense cond, to the case.
+// Add a dense bias or cond to the case.
 void set_bias(attention_case& problem, data_type type, const extent_list& extents,
               const std::vector<double>& bias);
 void set_cond(attention_case& problem, const extent_list& extents, const std::vector<double>& keep);

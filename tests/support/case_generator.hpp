@@ -11,8 +11,7 @@
 
 namespace maskwise::test {
 
-// The source of a case's random decisions: a fuzzer's bytes until the bytes are used up, then
-// random numbers from a seed.
+// Draws a case's random decisions from a fuzzer's bytes until they are used up, then from a seed.
 class generator {
 public:
     using result_type = std::uint64_t;
@@ -25,7 +24,7 @@ public:
     static constexpr result_type max() { return UINT64_MAX; }
     result_type operator()() { return random_(); }
 
-    // A whole number in [least, most].
+    // An integer in [least, most].
     std::int64_t draw(std::int64_t least, std::int64_t most);
 
 private:
@@ -33,7 +32,6 @@ private:
     std::mt19937_64 random_;
 };
 
-// A whole number in [least, most].
 std::int64_t draw(generator& random, std::int64_t least, std::int64_t most);
 bool one_in(generator& random, int n);
 double draw_number(generator& random, double least, double end); // in [least, end)
@@ -68,10 +66,9 @@ void fill_random(generator& random, std::byte* data, std::size_t bytes);
 // Writes a mask that is random, in runs, nearly constant or constant. true is any byte but 0.
 void fill_mask(generator& random, std::byte* data, std::size_t bytes);
 
-// Memory with random bits for an operand, next to one of its guard pages. Sets operand.data.
+// Returns memory of random bits for an operand, next to a guard page. Sets operand.data.
 guarded_buffer place(generator& random, view& operand, std::int64_t width_bytes);
 
-// Describes a failing case.
 std::string to_string(const select_case& c);
 
 } // namespace maskwise::test

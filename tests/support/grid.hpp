@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators of a graph in double precision. The oracles of attention, benchdnn and the fuzz
-// targets share this definition. The definition shares no code with src/ or oneDNN.
+// Graph operators in double precision, for the oracles of attention, benchdnn and the fuzz targets.
+// Shares no code with src/ or oneDNN.
 
 #include "support/oracle.hpp"
 
@@ -46,8 +46,8 @@ void for_each_line(const grid& values, std::size_t axis, const Visit& visit) {
     });
 }
 
-// MatMul of ranks of two and more. nullopt if shapes do not match. If an element of `a` is at most
-// `negligible` in size, its products are ignored, even with NaN.
+// MatMul of rank 2 or more; nullopt if shapes do not match. Ignores products of elements of `a`
+// whose absolute value is at most `negligible`, even products with NaN.
 std::optional<grid> multiply_matrices(grid a, grid b, bool transposes_a, bool transposes_b,
                                       double negligible = -1);
 

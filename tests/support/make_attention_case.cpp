@@ -74,7 +74,8 @@ drawn_shapes draw_shapes(generator& random, bool is_small) {
     return shapes;
 }
 
-// The extents of a matrix with some of the outer dimensions, each of which may be 1.
+// Returns {rows, columns} after the outer dimensions. Unless `is_whole`, may drop outer dimensions
+// or set them to 1.
 extent_list with_matrix(generator& random, extent_list outer, bool is_whole, std::int64_t rows,
                         std::int64_t columns) {
     if (!is_whole) {
@@ -227,7 +228,7 @@ void spoil_masked_keys(attention_case& problem) {
         spoil_masked(problem.value, kept_keys(problem, false));
 }
 
-// Whether an element of the bias is so low that Maskwise may skip the tile of this element.
+// Whether an element of the bias is so low that Maskwise may skip its tile.
 bool has_masking_bias(const attention_case& problem) {
     return std::ranges::any_of(problem.bias.values, [](double bias) { return bias <= -65504; });
 }

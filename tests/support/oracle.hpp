@@ -18,8 +18,8 @@ struct view {
     std::vector<std::int64_t> strides_bytes;
 };
 
-// A row-major view. `data` is const, so that the view may be of an operand that is only read.
-// Callers must not write through such a view.
+// A row-major view. `data` is const for operands that are only read. Callers must not write through
+// their views.
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 

@@ -1,6 +1,6 @@
 // bf16 products for ARM by the instruction BFMMLA. BFMMLA multiplies two rows of a by two queries,
-// with two bf16 pairs from each, and adds the products to four sums. BFMMLA rounds as two BFDOT
-// instructions in sequence do, so BFDOT can compute the rows past whole blocks.
+// two bf16 pairs each, and adds the products to four sums. BFMMLA rounds like two BFDOT
+// instructions in sequence, so BFDOT can compute the tail rows.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_BF16_QUADS_INL
@@ -102,8 +102,8 @@ HWY_ATTR void multiply_quads(const panel_product& product, std::int64_t first) {
 }
 #undef MASKWISE_ZIP
 
-// Multiplies whole blocks of rows by quads. BFDOT then adds the odd last step of these blocks, and
-// multiplies the remaining rows.
+// Multiplies full blocks of rows by quads. BFDOT then adds the odd last step of these blocks, and
+// multiplies the tail rows.
 HWY_ATTR inline void multiply_by_quads(const panel_product& product) {
     const std::int64_t whole = product.rows / quad_rows * quad_rows;
     if (product.queries <= f32_lanes() || product.steps < 2)

@@ -93,7 +93,7 @@ struct panel_scores {
     bool bias_on_fill = false;       // added after the mask
     const std::byte* cond = nullptr; // null: none
     std::int64_t cond_step = 0;
-    // [2][panel]: per query, the first unmasked key, counted from first_key, and the number of
+    // Per query, [2][panel]: the first unmasked key, relative to first_key, and the number of
     // unmasked keys. [4][panel]: a second span follows. null: all keys are unmasked.
     const std::int32_t* spans = nullptr;
     bool has_second_span = false;
@@ -109,7 +109,7 @@ struct panel_gradients {
     const float* log_sums = nullptr;
     const float* deltas = nullptr; // dot(dst, gradient of dst) per query
     bool of_bias = false;          // gradients of scores after the soft cap, for the bias
-    bool of_fill = false;          // masked places have gradients, too
+    bool of_fill = false;          // masked scores have gradients, too
     // Used only if the tile is in_pairs: weights and gradients as [keys][panel] of bf16. `products`
     // then become the gradients as bf16 pairs, in the layout of weights.
     std::uint16_t* weight_rows = nullptr;
@@ -118,7 +118,6 @@ struct panel_gradients {
 
 struct attention_kernels {
     std::int64_t (*panel)();
-    // Multiply keys by queries, and values by weights.
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
     // Multiply bf16 pairs, summed in f32; null if the instruction set has no kernel for pairs.
@@ -130,10 +129,10 @@ struct attention_kernels {
     // the values so far.
     void (*softmax_update)(const panel_scores& tile, const panel_state& state, float* factor);
     // The three passes of softmax over all keys. apply_mask applies factors, bias and mask, and
-    // updates the maximum. exponentiate turns scores into exponentials, sums the tile's
-    // exponentials and adds the result to the state's sum. With key_by_key (only wide panels),
-    // exponentiate adds each exponential to the state's sum, which is less exact. normalize
-    // multiplies by a factor per query and rounds to `type`, or to bf16 pairs if in_pairs.
+    // updates the maximum. exponentiate turns scores into exponentials and adds the tile's sum to
+    // the state's. With key_by_key (only wide panels), it adds each exponential to the state's sum,
+    // which is less exact. normalize multiplies by a factor per query and rounds to `type`, or to
+    // bf16 pairs if in_pairs.
     void (*apply_mask)(const panel_scores& tile, float* maximum);
     void (*exponentiate)(const panel_scores& tile, const panel_state& state, bool key_by_key);
     void (*normalize)(const panel_scores& tile, const float* factor, elem_type type);
@@ -141,7 +140,7 @@ struct attention_kernels {
     // `other` share its values.
     void (*merge)(const panel_state& state, const panel_state& other, std::int64_t values_step,
                   std::int64_t columns, std::int64_t queries);
-    // values = values * factor + sums, or without factor values = sums, for queries [first, last).
+    // For queries [first, last): values = values * factor + sums. Without factor: values = sums.
     void (*accumulate_sums)(float* values, const float* sums, const float* factor,
                             std::int64_t first, std::int64_t last, std::int64_t columns);
     // Converts rows to dense f32.
@@ -169,7 +168,7 @@ struct attention_kernels {
     // Extends the range by the numbers of these rows.
     void (*update_range)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                          number_range& range);
-    // The largest Euclidean norm of a row; NaN if any norm is NaN.
+    // Returns the largest Euclidean norm of a row; NaN if any norm is NaN.
     float (*largest_norm)(const strided_matrix& src, std::int64_t rows, std::int64_t columns);
     // Adds rows of f32 to `sums`.
     void (*add_rows)(const std::byte* rows, std::int64_t row_bytes, std::int64_t count,
@@ -178,9 +177,9 @@ struct attention_kernels {
     // the values. `scratch` has room for the values and one vector.
     void (*store_panel)(float* values, const float* factors, std::int64_t queries,
                         std::int64_t columns, const strided_matrix& dst, float* scratch);
-    // Turns the scores, which are products of queries and keys, into weights, and `to.products`
-    // into gradients. Unless of_fill, masked places have gradients of 0, even if their products are
-    // NaN. Returns false if the tile has a mask or bias and a product that is not finite.
+    // Turns tile.scores (products of queries and keys) into weights, and to.products into
+    // gradients. Unless of_fill, masked scores have gradients of 0, even if their products are NaN.
+    // Returns false if the tile has a mask or bias and a product that is not finite.
     bool (*score_gradients)(const panel_scores& tile, const panel_gradients& to);
     // Stores dense rows of f32.
     void (*store_rows)(const float* rows, std::int64_t row_count, std::int64_t columns,
@@ -188,8 +187,8 @@ struct attention_kernels {
     // Called on a thread before and after its pair products; null if not needed.
     void (*begin_products)() = nullptr;
     void (*end_products)() = nullptr;
-    // Whether products accept an `a` of any type, if the elements of a row, or of a step, are
-    // contiguous. If false, products accept f32 only.
+    // Whether products accept an `a` of any type, provided that the elements of a row or of a step
+    // are contiguous. If false, products accept f32 only.
     bool takes_any_type = false;
     // `first_key` must be a multiple of this, or the summation order (and the last bits) change.
     std::int64_t key_alignment = 1;

@@ -25,8 +25,7 @@ HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* src, std::int64_t src
             std::memcpy(dst + c * dst_bytes + r * width, src + r * src_bytes + c * width, Width);
 }
 
-// Transposes in squares of n x n elements, and the remaining columns and rows one element at a
-// time.
+// Transposes squares of n x n elements, then the tail columns and rows one element at a time.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src_bytes,
                                           std::int64_t row_count, std::int64_t columns,
@@ -123,7 +122,7 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_byte
     }
 }
 
-// Converts rows. With each row, prefetches `next_bytes` that begin `ahead_bytes` after the row's
+// Converts rows. With each row, prefetches `next_bytes` bytes from `ahead_bytes` past the row's
 // start.
 HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t row_count,
                                       std::int64_t columns, std::int64_t ahead_bytes,
@@ -140,7 +139,7 @@ HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t ro
     }
 }
 
-// If there are several rows, they are a tile of keys or values, and the next tile is prefetched.
+// Several rows are a tile of keys or values, so the next tile is prefetched.
 HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
                                  std::int64_t columns, float* dst) {
     const std::int64_t next_bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
@@ -185,7 +184,7 @@ HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int
     return pairs;
 }
 
-// Interleaves the same rows, but the pairs of a column are contiguous. Does not prefetch.
+// Like rows_as_pairs, but the pairs of a column are contiguous. Does not prefetch.
 HWY_ATTR inline strided_matrix rows_as_transposed_pairs(const strided_matrix& src,
                                                         std::int64_t row_count,
                                                         std::int64_t columns, bool, float* dst) {
@@ -267,8 +266,8 @@ HWY_ATTR void panel_load_conds(const strided_matrix& src, std::int64_t queries, 
             dst[key * panel + q] = src.first[q * src.row_bytes + key * src.column_bytes];
 }
 
-// Calls visit(vector) with whole vectors of a contiguous row. Returns the number of visited
-// elements.
+// Calls visit(vector) with full vectors of a contiguous row. Returns the number of elements
+// visited.
 template <elem_type Type, class Visit>
 HWY_ATTR HWY_INLINE std::int64_t visit_vectors(const std::byte* row, std::int64_t columns,
                                                const Visit& visit) {

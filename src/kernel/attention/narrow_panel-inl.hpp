@@ -92,9 +92,8 @@ struct operand_steps {
     std::int64_t b_step, b_query, c_query;
 };
 
-// Multiplies a block of the product's rows: `Vectors` vectors of rows or, if not `Whole`, the last
-// rows, which fill no vector. The rows of one step are contiguous in a. Each query has one row of
-// c.
+// Multiplies `Vectors` vectors of the product's rows or, if not `Whole`, the tail, which is shorter
+// than a vector. The rows of one step are contiguous in a. c has one row per query.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
                                     std::int64_t query, std::int64_t first) {
@@ -156,8 +155,8 @@ HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_st
 }
 
 // If the sums of all rows fit the registers, multiplies up to four queries at once and reads a
-// once. Else multiplies two queries at a time, and the second pass reads a from a cache. A lane
-// past the last query is computed, too, which is harmless.
+// once. Else multiplies two queries at a time, and the second pass reads a from a cache. Computing
+// a lane past the last query is harmless.
 template <elem_type Type>
 HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps& steps) {
     if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps, 0);
@@ -167,8 +166,8 @@ HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps
         multiply_columns_by<Type, 2>(product, steps, query);
 }
 
-// Multiplies keys whose elements of one step are contiguous in a. The scores of one key must be
-// contiguous, so the product is transposed.
+// For keys that are transposed in memory: the elements of one step are contiguous in a. The scores
+// of one key must be contiguous, so the product is transposed.
 template <class Panel, elem_type Type>
 HWY_ATTR void multiply_transposed_keys(const panel_product& product) {
     const std::int64_t b_query = padded_elems(product.steps);

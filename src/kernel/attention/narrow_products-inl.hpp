@@ -97,7 +97,6 @@ MASKWISE_PRODUCT_ATTR void multiply_rows(const panel_product& product) {
     }
 }
 
-// The product of one query and a row.
 template <class Product, elem_type Type>
 MASKWISE_PRODUCT_ATTR HWY_INLINE vec_f32 product_of_row(const std::byte* a, std::int64_t steps,
                                                         const float* b, std::int64_t ahead) {

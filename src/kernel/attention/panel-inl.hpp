@@ -99,7 +99,6 @@ HWY_ATTR HWY_INLINE vec_f32 apply_factors(const score_steps& steps, std::size_t 
     return score;
 }
 
-// Applies bias and mask, after the factors.
 template <class Panel>
 HWY_ATTR HWY_INLINE vec_f32 apply_bias_and_mask(const panel_scores& tile, std::int64_t key,
                                                 std::int64_t lane, vec_f32 score, vec_f32 fill) {
@@ -200,8 +199,8 @@ HWY_ATTR HWY_INLINE vec_f32 sum_keys(vec_f32 sums) {
     return Panel::reduce_keys(sums, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
 
-// The shift of exponents: the maximum. The shift is 0 for a maximum of -infinity, because -infinity
-// - -infinity is NaN.
+// Returns the shift of exponents: the maximum, or 0 if the maximum is -infinity, because
+// -infinity - -infinity is NaN.
 HWY_ATTR HWY_INLINE vec_f32 shift_of(vec_f32 maximum) {
     const f32_tag d;
     return hn::IfThenZeroElse(hn::Eq(maximum, hn::Set(d, minus_infinity)), maximum);
@@ -227,8 +226,8 @@ HWY_ATTR HWY_INLINE vec_f32 with_short_nans(vec_f32 value) {
     return hn::IfThenElse(hn::IsNaN(value), short_nan, value);
 }
 
-// Rounds two vectors to bf16 pairs, to nearest even. If a weight of a row of attention is NaN, the
-// row's f32 sum is NaN and makes the result NaN. Gradients have no such sum: their NaNs are short.
+// Rounds two vectors to bf16 pairs, to nearest even. May lose a NaN. For weights, the row's f32 sum
+// still makes the result NaN. NaNs of gradients are not lost, because they are short.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto rounded = [&](vec_f32 value) HWY_ATTR {
@@ -240,8 +239,7 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
                                             hn::Set(du, 0xFFFF0000U)));
 }
 
-// Rounds ties away from zero, in fewer instructions. If a weight is NaN, the row's f32 sum is NaN
-// and makes the result NaN.
+// For weights only. Rounds ties away from zero, in fewer instructions. May lose a NaN.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto half = hn::Set(du, 0x8000);
@@ -290,8 +288,9 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, ve
     return sum;
 }
 
-// Whether the factor of an unmasked tile is applied while weights are computed. Excludes factors
-// above 1, because a separate product could overflow where the fused multiply-subtract does not.
+// Whether the factor is applied while weights are computed: only in unmasked tiles of bf16 pairs.
+// Excludes factors above 1, because a separate product could overflow where the fused
+// multiply-subtract does not.
 HWY_ATTR HWY_INLINE bool has_late_factor(const panel_scores& tile) {
     const float factor = tile.steps.factors[0].number;
     return tile.in_pairs && !is_masked(tile) && is_single_multiply(tile.steps) && factor > 0 &&

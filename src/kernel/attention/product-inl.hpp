@@ -124,7 +124,7 @@ MASKWISE_PRODUCT_ATTR void multiply_block(const panel_product& product, std::int
         store_product<Vectors>(sums[row], product.factor, c + row * panel);
 }
 
-// Multiplies the rows past the last whole block.
+// Multiplies the rows past the last full block.
 template <class Product, int Rows, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_rest(const panel_product& product,
                                                     std::int64_t first) {
@@ -157,8 +157,8 @@ MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_next(const panel_product& product
     first += Rows;
 }
 
-// With blocks of 12 rows, 64 rows end with two blocks of eight instead of 12 and 4, because a block
-// of four has too few sums to hide the latency of a step.
+// With blocks of 12 rows, splits the last 16 of 64 rows into 8 + 8 instead of 12 + 4, because a
+// block of 4 has too few sums to hide the latency of a step.
 template <class Product, int Vectors>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void multiply_by(const panel_product& product) {
     constexpr std::int64_t medium_rows = block_rows * 2 / 3;

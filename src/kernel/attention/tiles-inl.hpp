@@ -1,6 +1,6 @@
-// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as they are the
-// lanes of a vector in other kernels. So keys need no repacking, and other kernels do not depend on
-// tiles. `Tiles` has the instructions; tests emulate them in C++.
+// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as in other
+// kernels they are the lanes of a vector. So keys need no repacking, and other kernels do not
+// depend on tiles. `Tiles` has the instructions; tests emulate them in C++.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_TILES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_TILES_INL
@@ -71,8 +71,8 @@ struct tile_source {
     std::int64_t row_bytes;
 };
 
-// Copies a partial tile and pads it with zeros, because a product with arbitrary memory could be
-// NaN. Not inlined, so that the loop over whole tiles keeps its addresses in registers.
+// Copies a tail tile and pads it with zeros, because a product with arbitrary memory could be NaN.
+// Not inlined, so that the loop over full tiles keeps its addresses in registers.
 HWY_ATTR HWY_NOINLINE inline tile_source padded_tile(tile_source src, std::int64_t row_count,
                                                      std::int64_t elems, tile_buffer& buffer) {
     buffer = {};

@@ -73,8 +73,8 @@ struct row_kernels {
     // Writes the piece to its columns of the row at `dst`, which may be the source row: every
     // element is read before it is overwritten. For f32, bf16 and f16, the factor must be 1.
     void (*write)(const row_piece& piece, const row_encoding& encoding, std::byte* dst);
-    // Writes the piece to buffer[0] and up. Overwrites the buffer up to padded_elems(elems).
-    // Returns the maximum, which may ignore NaNs.
+    // Writes the piece to `buffer`, and overwrites the padding up to padded_elems(elems). Returns
+    // the maximum, which may ignore NaNs.
     float (*run)(const row_piece& piece, float* buffer);
     // buffer[i] = exp(x) with x = buffer[i] - shift; returns the sum. Requires buffer[i] <= shift.
     // The relative error of exp is below 2^-22 + |x| * 2^-23. For x < -87.3, the result is 0.

@@ -29,8 +29,8 @@ HWY_ATTR HWY_INLINE vec_f32 max_of_block(const row_block& block) {
     return hn::Max(hn::Max(block[0], block[1]), hn::Max(block[2], block[3]));
 }
 
-// There are two copies of apply_step, because CPUs prefetch by the address of the load instruction.
-// Two operands that share a load instruction may be read at a fraction of the speed.
+// Two copies of apply_step, because CPUs prefetch by the address of the load instruction. Operands
+// that share a load instruction may be read at a fraction of the speed.
 HWY_ATTR HWY_INLINE void compute_block(const row_piece& piece, const row_columns& columns,
                                        row_block& block) {
     load_side(piece.source, columns, block);
@@ -40,7 +40,7 @@ HWY_ATTR HWY_INLINE void compute_block(const row_piece& piece, const row_columns
     }
 }
 
-// Computes one block into `buffer`, whose index 0 is column 0. Returns the updated maxima.
+// Computes one block into `buffer`; buffer[0] is column 0. Returns the updated maxima.
 HWY_ATTR HWY_INLINE vec_f32 run_block(const row_piece& piece, const row_columns& columns,
                                       float* buffer, vec_f32 maxima) {
     row_block block;
@@ -69,8 +69,8 @@ HWY_ATTR HWY_INLINE vec_f32 run_last_block(const row_piece& piece, const row_end
     return maxima;
 }
 
-// A copy on the stack of a piece shorter than a vector, because loading a whole vector would pass
-// the end of client memory.
+// A copy on the stack of a piece shorter than a vector. Loading a full vector would read past the
+// end of client memory.
 class padded_row {
 public:
     explicit padded_row(const row_piece& piece) : whole_(piece) {
@@ -169,15 +169,15 @@ HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* dst) {
 }
 
 // Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 repeats one
-// vector. Without masked stores, the last vector overlaps the vector before it. The load of the
-// last vector then spans two recent stores of exp_sum, and stalls.
+// vector. Without masked stores, the last vector overlaps the one before it, so its load spans two
+// recent stores of exp_sum and stalls.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void store_as(const float* buffer, const row_encoding& encoding, std::byte* dst,
                                   std::int64_t elems, std::int64_t step) {
     const f32_tag d;
     const std::int64_t lanes = f32_lanes(), width = bytes_of(Type);
     const auto factor = hn::Set(d, encoding.factor), zero = hn::Set(d, encoding.zero_point);
-    // Multiplying by 1 would make a signalling NaN quiet.
+    // Multiplying by 1 would quiet a signalling NaN.
     const bool is_copy = Type == elem_type::f32 && encoding.factor == 1.0F;
     const auto encoded = [&](std::int64_t i) HWY_ATTR {
         const auto value = hn::LoadU(d, buffer + i * step);
@@ -234,7 +234,7 @@ HWY_ATTR inline void row_fill(float value, const row_encoding& encoding, std::by
     store_any(values, encoding, dst, elems, 0);
 }
 
-// With `streamed`, `dst` must be aligned to the vectors of the block.
+// If `streamed`, `dst` must be aligned to the block's vectors.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void encode_block(const row_encoding& encoding, const row_columns& columns,
                                       std::byte* dst, const row_block& block, bool streamed) {
@@ -316,7 +316,7 @@ HWY_ATTR inline void row_write(const row_piece& piece, const row_encoding& encod
     if (rest != 0) write_block(encoding, last_columns, dst, last);
 }
 
-// hn::Log of NaN is a number, so NaN is returned here.
+// hn::Log returns a number for NaN.
 HWY_ATTR inline float row_log(float value) {
     if (value != value) return value;
     return hn::GetLane(hn::Log(f32_tag(), hn::Set(f32_tag(), value)));

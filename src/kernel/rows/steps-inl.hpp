@@ -17,9 +17,8 @@ namespace HWY_NAMESPACE {
 
 // exp(x) for x <= 0; 0 for x < -87.3. The relative error is below 2^-22 + |x| * 2^-23. With x *
 // log2(e) = n + f and an integer n, the result is 2^n times a polynomial of f. The polynomial is
-// minimax in relative error on [-0.5, 0.5], and 1 at 0. Adding 1.5 * 2^23 + 127 rounds to an
-// integer and leaves n, with the exponent's bias, in the lowest bits. NaN gives a NaN polynomial,
-// so the result is NaN.
+// minimax in relative error on [-0.5, 0.5], 1 at 0, and NaN for NaN. Adding 1.5 * 2^23 + 127 rounds
+// to an integer and leaves n plus the exponent's bias in the lowest bits.
 HWY_ATTR HWY_INLINE vec_f32 exp_below_one(vec_f32 x) {
     const f32_tag d;
     const hn::RebindToSigned<f32_tag> di;
@@ -46,10 +45,10 @@ HWY_ATTR HWY_INLINE vec_f32 apply_binary(vec_f32 row, vec_f32 side) {
     if constexpr (Operator == row_operator::replace) return side;
 }
 
-// A block fits 16 registers, and is large enough to hide the cost of dispatching on the operator.
+// Computing four vectors fits in 16 registers and hides the dispatch on the operator.
 using row_block = vec_f32[4];
 
-// Unrolled by hand, so that vector indexes are constants before any optimization.
+// Unrolled by hand: vector indexes are constants even without optimization.
 template <class Apply>
 HWY_ATTR HWY_INLINE void for_each_vector(const Apply& apply) {
     apply(0);
@@ -58,10 +57,9 @@ HWY_ATTR HWY_INLINE void for_each_vector(const Apply& apply) {
     apply(3);
 }
 
-// The columns of a block's four vectors: the first column, and the offset of each vector from it.
-// Inside a row, the offsets are constants, so an address is a register plus a constant. At the end
-// of a row, vectors overlap, so that nothing past the end is read. Computing an element twice is
-// harmless.
+// The columns of a block's four vectors: the first column, and each vector's offset from it. Inside
+// a row, the offsets are constants, so an address is a register plus a constant. At the end of a
+// row, vectors overlap instead of reading past the end. Computing an element twice is harmless.
 struct row_columns {
     std::int64_t first;
     std::int64_t offsets[4];
@@ -72,8 +70,8 @@ HWY_ATTR HWY_INLINE row_columns columns_from(std::int64_t first) {
     return {first, {0, lanes, 2 * lanes, 3 * lanes}};
 }
 
-// The last block of a row. In client memory, its vectors overlap. In the buffer, the vectors are
-// contiguous, because a load that spans two recent stores would stall. So the vectors from
+// The last block of a row. Its vectors overlap in client memory. In the buffer, they are
+// contiguous, because a load that spans two recent stores would stall. So vectors from
 // `first_short` on are rotated left by `shift` elements.
 struct row_end {
     row_columns columns;

@@ -8,19 +8,18 @@
 namespace maskwise {
 
 // The contract of Select kernels. A kernel computes one tile, a matrix of rows x columns elements.
-// It takes no lock, owns no memory and may run on any number of threads at once.
+// Kernels take no lock, own no memory and may run on any number of threads at once.
 
-// How an operand advances along the columns. unit: one element per column. zero: one element per
-// row.
+// An operand's stride along the columns, in elements. zero: one element per row.
 enum class column_class : std::uint8_t { unit, zero };
 
-// plain: ordinary stores. stream: stores of whole cache lines bypass the caches, unless elements
-// straddle lines. The caller must call finish_streaming() before another thread reads dst.
+// stream: stores of full cache lines bypass the caches, unless elements straddle lines. The caller
+// must call finish_streaming() before another thread reads dst.
 enum class store_policy : std::uint8_t { plain, stream };
 
 // dst[r][c] = cond[r][c] != 0 ? src_0[r][c] : src_1[r][c]. Row strides are in bytes and may be 0.
 // Elements are opaque bits at any alignment. dst may be src_0 or src_1 if their row strides are
-// equal. A kernel reads only elements of the tile, and writes only dst's elements.
+// equal. A kernel reads and writes only elements of the tile.
 struct select_tile {
     const std::byte* cond;
     const std::byte* src_0;
@@ -35,38 +34,38 @@ struct select_tile {
 };
 using select_fn = void (*)(const select_tile&);
 
-// Computes the same tile from two scattered sources, and reads only the selected elements. Element
-// c of a row is offsets[2 * c] bytes after the row's start in src_1, and offsets[2 * c + 1] bytes
+// Computes the same tile from two scattered sources, reading only the selected elements. Element c
+// of a row is offsets[2 * c] bytes after the row's start in src_1, and offsets[2 * c + 1] bytes
 // after the row's start in src_0.
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
 // Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
-// w is the 16 bytes at offsets[r * count + w]. The 16 numbers at shuffles[(r * count + w) * 16]
-// pick bytes of the window; 0x80 picks no byte. If 16 does not divide the bytes of a group, the
-// last register overlaps the register before it.
+// w is the 16 bytes at offsets[r * count + w]; the 16 numbers at shuffles[(r * count + w) * 16]
+// pick its bytes, and 0x80 picks none. If a group is not a multiple of 16 bytes, the last register
+// overlaps the one before it.
 struct byte_windows {
     std::int64_t count = 0; // 0: copying the runs one by one is faster
     std::vector<std::int32_t> offsets;
     std::vector<std::uint8_t> shuffles;
 };
 
-// The largest number of items that the transpose kernel reads at once: one-byte items in registers
-// of 32 bytes. For wider elements, the number is smaller.
+// Upper bound on the items that the transpose kernel reads at once, reached by one-byte elements in
+// registers of 32 bytes.
 inline constexpr std::int64_t max_block_items = 32;
 
-// Maps a scattered operand to a dense buffer, as `groups` groups of `items` items. Item i of group
-// g is at strided + g * group_bytes + offsets[i]. In the buffer, items are contiguous and groups
-// are buffer_group_bytes apart.
+// Maps a strided operand to a buffer, as `groups` groups of `items` items. Item i of group g is at
+// strided + g * group_bytes + offsets[i]. In the buffer, items are contiguous and groups are
+// buffer_group_bytes apart.
 //   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows, a kernel
-//              may fill a group from windows, and so read bytes between items.
+//              may read windows, and so bytes between items.
 //   scatter:   copies items from the buffer.
-//   step:      a gather of elements that are offsets[1] bytes apart, which may be negative. Other
-//              offsets are not read.
-//   splat:     an item is one element, repeated until it fills `item_bytes` in the buffer. May
-//              write up to pack_slack_bytes past the last item.
-//   transpose: an item is one element, and group_bytes is its width. In the buffer, group g begins
-//              at group_places[g]. buffer_group_bytes is 0 if the places are not evenly spaced. If
-//              groups are contiguous, up to pack_slack_bytes past the last group may be written.
+//   step:      a gather of elements offsets[1] bytes apart (may be negative). Other offsets are not
+//              read.
+//   splat:     an item is one element, repeated to `item_bytes` bytes. May write up to
+//              pack_slack_bytes past the last item.
+//   transpose: an item is one element of width group_bytes. In the buffer, group g begins at
+//              group_places[g]; buffer_group_bytes is 0 if these are not evenly spaced. If groups
+//              are contiguous, may write up to pack_slack_bytes past the last group.
 // The kernel moves `blocks` blocks of `groups` groups each. Block b is offset by block_offsets[b].
 // In the buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
 // block_places[b].
@@ -86,7 +85,7 @@ struct pack_layout {
     byte_windows windows;                     // gather
 };
 
-// Cache lines to prefetch, each by the offset of one of its bytes from `base`. Any address is safe.
+// Cache lines to prefetch, as offsets from `base`. Any address is safe.
 struct lines_ahead {
     const std::byte* base = nullptr;
     std::span<const std::int32_t> offsets;
@@ -97,13 +96,13 @@ struct pack_tile {
     std::byte* buffer;  // written only, except by scatter
     const pack_layout& layout;
     bool may_use_windows;
-    // Prefetched in small portions during the tile: all at once would delay the tile's own loads.
+    // Prefetched in small portions: all at once would delay the tile's own loads.
     lines_ahead ahead;
 };
 using pack_fn = void (*)(const pack_tile&);
 
-// How an operand reaches the select kernel. direct: in place. repeat: a contiguous pattern is
-// copied repeatedly. Other kinds are packed by the kernel of that name.
+// How an operand reaches the select kernel. direct: read in place. repeat: repeated copies of a
+// contiguous pattern. Others: packed by the kernel of that name.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;

@@ -1,9 +1,8 @@
 // The gather, scatter and splat kernels, compiled for one Highway target.
 //
-// The kernels load and store at precomputed offsets. For an item of 1, 2, 4, 8 or 16 bytes, gather
-// and scatter load the offset, load the item and store the item. Items of other sizes take several
-// moves, which may overlap. If windows of 16 bytes hold several items each, gather takes two loads
-// and a shuffle per window.
+// The kernels load and store at precomputed offsets. Gather and scatter move items of 1, 2, 4, 8 or
+// 16 bytes by one load and one store. Other sizes take several moves, which may overlap. If windows
+// of 16 bytes hold several items each, gather takes two loads and a shuffle per window.
 
 #if defined(MASKWISE_KERNEL_SELECT_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PACK_INL
@@ -33,8 +32,7 @@ HWY_ATTR HWY_INLINE void copy_run(std::byte* dst, const std::byte* src, std::siz
     std::memcpy(dst + bytes - Unit, last, Unit);
 }
 
-// On Zen 4, moves of 64 bytes take 1.2 to 1.4 times as long, because most of them cross a cache
-// line.
+// On Zen 4, moves of 64 bytes take 1.2 to 1.4 times as long, because most cross a cache line.
 constexpr std::size_t longest_move = HWY_MIN(32, HWY_MAX(16, HWY_MAX_BYTES));
 
 template <std::size_t Unit, bool Exact>
@@ -151,7 +149,7 @@ HWY_ATTR void scatter_kernel(const pack_tile& tile) {
         move_items<Unit, false, true>(tile);
 }
 
-// Repeats the element at `src` for `bytes` bytes, and writes up to Step - 1 more.
+// Fills `bytes` bytes with the element at `src`. Writes up to Step - 1 bytes more.
 template <std::size_t Width, std::size_t Step>
 HWY_ATTR HWY_INLINE void splat_item(std::byte* dst, const std::byte* src, std::size_t bytes) {
     std::byte pattern[Step];
@@ -159,7 +157,7 @@ HWY_ATTR HWY_INLINE void splat_item(std::byte* dst, const std::byte* src, std::s
     for (std::size_t i = 0; i < bytes; i += Step) std::memcpy(dst + i, pattern, Step);
 }
 
-// Each item overwrites the excess of the item before it. Short items use short stores, to overlap
+// Each item overwrites the excess of the item before it. Short items use short stores to overlap
 // less.
 template <std::size_t Width>
 HWY_ATTR void splat_kernel(const pack_tile& tile) {

@@ -1,7 +1,7 @@
-// The pick kernel for one Highway target: loads only the selected element of two scattered sources.
+// The pick kernel for one Highway target: loads only selected elements of two scattered sources.
 //
-// The kernel takes four loads, a store and no branch per element, so the time does not depend on
-// the mask. The alternative, packing both sources before a select, reads the cache lines of both.
+// Takes four loads, a store and no branch per element, so the time does not depend on the mask.
+// Packing both sources before a select would read the cache lines of both.
 
 #if defined(MASKWISE_KERNEL_SELECT_PICK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_PICK_INL

@@ -1,9 +1,9 @@
 // The Select kernels for one Highway target.
 //
-// Cost of the inner loop, AVX-512 on Zen 5, for 64 elements of 4 bytes: the block test takes one
-// load of 64 cond bytes and two mask tests. Then each of four vectors takes a widening load of 16
-// cond bytes, a test, two loads of 64 bytes, a blend and a store. All 832 bytes take about 10
-// cycles, so memory beyond L1 is the bottleneck and hides the block test.
+// Cost for 64 elements of 4 bytes, AVX-512 on Zen 5. The block test takes one load of 64 cond bytes
+// and two mask tests. Then each of four vectors takes a widening load of 16 cond bytes, a test, two
+// loads of 64 bytes, a blend and a store. All 832 bytes take about 10 cycles, so memory beyond L1
+// is the bottleneck and hides the block test.
 
 #if defined(MASKWISE_KERNEL_SELECT_SELECT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SELECT_INL
@@ -29,8 +29,8 @@ HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
 }
 
 // Copies exactly the elements [i, end). The last vector overlaps the vector before it; selecting
-// twice is harmless, even in place. Masked loads and stores are not used. Before AVX-512, a masked
-// load may touch an unmapped page. With AVX-512 on Zen 4, masked stores at row ends doubled the
+// twice is harmless, even in place. Masked loads and stores are not used: before AVX-512, a masked
+// load may touch an unmapped page, and with AVX-512 on Zen 4, masked stores at row ends doubled the
 // time of transposed tiles.
 template <std::size_t Width, std::size_t Bytes = HWY_MAX(Width, HWY_MAX_BYTES), class S>
 HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
@@ -46,7 +46,6 @@ HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std:
     }
 }
 
-// Copies the tail [i, n) of a row after its whole vectors.
 template <std::size_t Width, class S>
 HWY_ATTR HWY_INLINE void copy_tail(S src, std::byte* dst, std::size_t i, std::size_t n) {
     const std::size_t vector = vectors<Width>::elements();
@@ -81,8 +80,8 @@ HWY_ATTR HWY_INLINE block_mask classify(const std::byte* cond, std::size_t block
     return block_mask::mixed;
 }
 
-// For elements of one byte. The masks of a block stay in registers from the test to the blends,
-// because a second load of cond is slower.
+// For one-byte elements. A block's masks stay in registers from the test to the blends, because
+// loading cond twice is slower.
 template <store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, S1 src_1,
                                                std::byte* dst, std::size_t i) {
@@ -109,12 +108,11 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
     }
 }
 
-// Whether a vector holds at most two elements.
 template <std::size_t Width>
 constexpr bool has_wide_elements = HWY_MAX_BYTES <= 2 * Width;
 
-// For wide elements, widening cond for each vector would cost more than moving the elements. So 16
-// cond bytes are tested at once, and shifted by one vector at a time.
+// Widening cond for each vector of wide elements would cost more than moving them. So 16 cond bytes
+// are tested at once, and shifted by one vector at a time.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S1 src_1,
                                               std::byte* dst, std::size_t i, std::size_t block) {
@@ -136,9 +134,8 @@ HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S
     }
 }
 
-// If all cond bytes of a block are zero, or all are nonzero, only one source is read, and nothing
-// is written if that source is dst. Blocks of a random mask are mixed, so the branches are
-// predicted.
+// If a block's cond bytes are all zero or all nonzero, reads only one source, and writes nothing if
+// that source is dst. Blocks of a random mask are mixed, so the branches are predictable.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
                                       std::size_t i, std::size_t block) {
@@ -159,8 +156,7 @@ HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1,
 }
 
 // Prefetches a later row if its source differs from this row's, because hardware does not predict
-// the change (docs/decisions/0006). Hardware prefetches rows of the same source, so prefetching
-// them again costs time.
+// the change (docs/decisions/0006). Rows of the same source are prefetched by hardware.
 template <std::size_t Width, column_class C0, column_class C1>
 class read_ahead {
 public:
@@ -192,9 +188,9 @@ HWY_ATTR HWY_INLINE std::size_t line_elements() {
     return HWY_MAX(std::size_t{64} / Width, vectors<Width>::elements());
 }
 
-// Elements before the first whole cache line of the row; `n` if there is no whole line or elements
-// straddle lines. A line must be streamed as a whole, because an ordinary store to a part of the
-// line fetches the line first.
+// Elements before the row's first full cache line; `n` if there is none or elements straddle lines.
+// Only full lines are streamed, because an ordinary store to a part of the line fetches the line
+// first.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;

@@ -1,5 +1,4 @@
-// Loads and stores of the Select kernels for one Highway target: sources, cond, and their
-// selection.
+// Loads and stores of the Select kernels for one Highway target.
 
 #if defined(MASKWISE_KERNEL_SELECT_SOURCES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_SOURCES_INL
@@ -17,9 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Keeps a load separate from the blend that uses it. The compiler may merge both into a masked
-// load. A masked load waits for the mask, and so for cond's cache line, before it requests its own
-// line.
+// Keeps the compiler from merging a load and its blend into a masked load, which would wait for the
+// mask, and so for cond's cache line, before requesting its own line.
 template <class V>
 HWY_ATTR HWY_INLINE V load_now(V v) {
 #if HWY_TARGET == HWY_AVX3
@@ -44,8 +42,8 @@ struct unit_source {
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
 };
 
-// A source with one element per row. Loads the element once, because the compiler assumes that
-// stores to dst may change the element.
+// A source with one element per row, loaded once, because the compiler assumes that stores to dst
+// may change it.
 template <std::size_t Width>
 struct zero_source {
     using lane = lane_of<Width>;
@@ -93,7 +91,7 @@ struct vectors {
     }
 };
 
-// Widens cond bytes to lanes of T. The result is only compared with zero.
+// The result is only compared with zero.
 template <class D, class V8>
 HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     using T = hn::TFromD<D>;
@@ -128,7 +126,7 @@ HWY_ATTR HWY_INLINE void store_vector(hn::VFromD<D> v, D d, std::byte* dst) {
         hn::StoreU(v, d, lanes);
 }
 
-// Loads the selected elements, with the interface of a source.
+// A source that loads the selected elements.
 template <std::size_t Width, class S0, class S1>
 struct selection {
     const std::byte* cond;

@@ -1,7 +1,7 @@
 // The step kernel for one Highway target: packs evenly spaced elements.
 //
-// Reversed elements, and elements two to four apart in either direction, take vector loads and a
-// few shuffles per vector. Other distances take a load and a store per element.
+// Distances -4 to -1 and 2 to 4 take vector loads and a few shuffles per vector. Others take a load
+// and a store per element.
 
 #if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_STEP_INL
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Copies four elements at a time, so that one address serves all four.
+// Copies four elements at a time, which share an address.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void step_elements(const std::byte* src, std::byte* dst, std::int64_t count,
                                        std::int64_t step) {
@@ -43,13 +43,13 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> reversed(D d, hn::VFromD<D> v) {
     }
 }
 
-// Every second element of two vectors, starting at the first or at the second.
+// Returns every second element of two vectors, starting at the first or at the second.
 template <bool FromFirst, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> every_second(D d, hn::VFromD<D> lower, hn::VFromD<D> upper) {
     return FromFirst ? hn::ConcatEven(d, upper, lower) : hn::ConcatOdd(d, upper, lower);
 }
 
-// One vector from Distance vectors of memory: the first, or the last, of each Distance elements.
+// Packs Distance vectors of memory into one: the first or last of each Distance elements.
 template <int Distance, bool First, class D>
 HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* src) {
     const auto load = [&](std::size_t k) HWY_ATTR { return hn::LoadU(d, src + k * hn::Lanes(d)); };
@@ -68,8 +68,8 @@ HWY_ATTR HWY_INLINE hn::VFromD<D> load_one_of(D d, const hn::TFromD<D>* src) {
 }
 
 // Packs elements that are Distance apart, forwards or backwards; `count` must exceed a vector.
-// Loads reach up to Distance - 1 elements further towards element 0 than needed. So element 0 is
-// moved alone. The last vector may overlap the vector before it.
+// Loads reach up to Distance - 1 elements too far towards element 0, so element 0 is moved alone.
+// The last vector may overlap the vector before it.
 template <int Distance, bool Backward, class D>
 HWY_ATTR HWY_INLINE void step_vectors(D d, const hn::TFromD<D>* src, hn::TFromD<D>* dst,
                                       std::int64_t count) {
@@ -114,7 +114,7 @@ HWY_ATTR HWY_INLINE bool step_by_vectors(D d, const std::byte* raw_src, std::byt
     }
 }
 
-// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the vector
+// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the one
 // before it.
 template <class D>
 HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* src, std::byte* dst,

@@ -1,7 +1,6 @@
 // The transpose kernel for one Highway target.
 //
-// The kernel transposes blocks of 16 x 16 bytes in registers, by log2(16 / width) rounds of
-// interleaving.
+// Transposes blocks of 16 x 16 bytes in registers, by log2(16 / width) rounds of interleaving.
 
 #if defined(MASKWISE_KERNEL_SELECT_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
@@ -48,7 +47,7 @@ HWY_ATTR HWY_INLINE auto load_items(const std::byte* src, const std::int32_t* of
                            load_items<Width, N, Blocks / 2>(src, offsets));
 }
 
-// Hides the pointer from the compiler, which would else keep one pointer per number and run out of
+// Hides the pointer from the compiler, which would keep one pointer per number and run out of
 // registers.
 HWY_ATTR HWY_INLINE const std::int32_t* hidden_pointer(const std::int32_t* numbers) {
     __asm__("" : "+r"(numbers));
@@ -87,8 +86,8 @@ struct square_block {
     }
 };
 
-// Transposes N items of 2 * N groups. A whole register holds one item before the interleaving, and
-// two groups of N elements after.
+// Transposes N items of 2 * N groups. A register holds one item before the interleaving, and two
+// groups of N elements after.
 template <std::size_t Width, std::size_t N>
 struct wide_block {
     static constexpr std::size_t items = N, groups = 2 * N;
@@ -112,9 +111,9 @@ struct wide_block {
     }
 };
 
-// Walks along the groups first, where the source is contiguous. So all of a cache line is used
-// before other lines evict it, even if items are a power of two apart. The last block overlaps the
-// block before it.
+// Walks along the groups first, where the source is contiguous, to use each cache line before other
+// lines evict it, even if items are a power of two apart. The last block overlaps the block before
+// it.
 template <std::size_t Width, class Block>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, const std::int32_t* offsets,
@@ -133,9 +132,9 @@ HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
     }
 }
 
-// Transposes pixels (items whose elements are adjacent) to planes, if a pixel has fewer elements
-// than a register holds. Each load begins at a pixel and fills a register. The loop of blocks stops
-// before a load would end past the last pixel.
+// Transposes pixels (items whose elements are adjacent) to planes, if a register holds more than a
+// pixel. Each load begins at a pixel and fills a register. The loop of blocks stops before a load
+// would read past the last pixel.
 template <std::size_t Width, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, prefetcher& ahead) {
@@ -155,7 +154,7 @@ HWY_ATTR HWY_INLINE void transpose_pixels(const std::byte* src, std::byte* dst,
 }
 
 // Transposes planes to pixels: two to four items are adjacent in the buffer. The last N groups may
-// overlap the groups before them.
+// overlap earlier groups.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void interleave(const std::byte* src, std::byte* dst, const pack_tile& tile,
                                     prefetcher& ahead) {
@@ -242,8 +241,8 @@ bool is_dense(const pack_layout& layout) {
     return layout.buffer_group_bytes == layout.items * std::int64_t{Width};
 }
 
-// If groups are contiguous in the buffer, more than half of a block's items suffice. The next group
-// then overwrites the excess of a group, and the slack receives the excess of the last group.
+// If groups are contiguous in the buffer, more than half of a block's items suffice: the next group
+// overwrites a group's excess, and the slack takes the excess of the last.
 template <std::size_t Width, class Block>
 bool fits(const pack_layout& layout) {
     constexpr std::int64_t items = Block::items, groups = Block::groups;
@@ -270,7 +269,7 @@ HWY_ATTR HWY_INLINE void transpose_in(const pack_tile& tile) {
                    });
 }
 
-// Transposes by the largest blocks that fit.
+// Uses the largest blocks that fit.
 template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE void transpose_by(const pack_tile& tile) {
     if constexpr (N < 2) {
@@ -291,8 +290,8 @@ template <std::size_t Width>
 HWY_ATTR void transpose_kernel(const pack_tile& tile) {
 #if HWY_TARGET != HWY_SCALAR
     constexpr std::int64_t N = 16 / Width, width = Width;
-    // At most two blocks per register: with four, rows a power of two apart would collide in L1,
-    // and other rows would gain nothing.
+    // At most two: with four, rows a power of two apart would collide in L1, and others would gain
+    // nothing.
     constexpr std::size_t blocks = HWY_MIN(HWY_MAX_BYTES / 16, 2);
     if constexpr (N > 1) {
         if (tile.layout.items >= 2 && tile.layout.items <= 4 && tile.layout.groups >= N &&

@@ -1,6 +1,6 @@
-// Execution. If oneDNN compiled the partition, the plugin adds one lookup. From oneDNN 3.13 on, the
-// real execute calls execute_v2 by its exported name, which enters the plugin again. So a forwarder
-// holds no lock while it forwards.
+// Execution. For partitions compiled by oneDNN, the plugin adds one lookup. The real execute of
+// oneDNN >= 3.13 calls execute_v2 by its exported name, which enters the plugin again. So
+// forwarders must hold no lock.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -25,8 +25,8 @@ abi::status run_and_report(const executable& compiled, const execute_call& call)
     return status;
 }
 
-// On SYCL, queued work may still produce the inputs, so the plugin waits for the stream. It also
-// waits for `deps`, a std::vector<sycl::event> whose events may belong to other queues.
+// On SYCL, queued work may still produce the inputs. Waits for the stream and for `deps`, a
+// std::vector<sycl::event> whose events may belong to other queues.
 abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     if (!real().is_sycl()) return abi::success;
     if (deps != nullptr && real().sycl_wait_for_events != nullptr)
@@ -34,7 +34,7 @@ abi::status wait_for_inputs(abi::stream stream, const void* deps) {
     return call_real(&real_library::stream_wait, stream);
 }
 
-// The work is complete on return. So the client's sycl::event keeps its default value, which counts
+// The work is complete on return, so the client's sycl::event keeps its default value, which counts
 // as complete.
 abi::status execute_compiled(const executable& compiled, const execute_call& call,
                              const void* deps = nullptr) {
@@ -62,7 +62,7 @@ abi::status dnnl_graph_compiled_partition_execute(abi::const_compiled_partition 
                                            num_outputs, outputs);
 }
 
-// oneDNN before 3.13 has no execute_v2 and no client scratchpads, so the plugin calls execute.
+// oneDNN before 3.13 has neither execute_v2 nor client scratchpads, so the plugin calls execute.
 abi::status
 dnnl_graph_compiled_partition_execute_v2(abi::const_compiled_partition compiled_partition,
                                          abi::stream stream, std::size_t num_inputs,

@@ -1,6 +1,6 @@
-// The plugin records the operators of graphs. After the real library has partitioned a graph, the
-// plugin claims Selects, regions and merged groups (see partition/claim.hpp). If nothing is merged,
-// handles, order and ids are the real library's.
+// Records the operators of graphs. After the real library has partitioned a graph, claims Selects,
+// regions and merged groups (see partition/claim.hpp). If nothing is merged, handles, order and ids
+// are the real library's.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -25,14 +25,14 @@ abi::status record_graph(abi::status status, abi::graph* graph, const graph_sett
     });
 }
 
-// Doubles a full list's capacity, because reserve(size + 1) would copy the list in every call.
+// Doubles the capacity, because reserve(size + 1) would copy the list in every call.
 void make_room(op_list& ops) {
     if (ops.size() == ops.capacity()) ops.reserve(std::max<std::size_t>(8, 2 * ops.size()));
 }
 
-// Verbose lines show the graph's fpmath mode. oneDNN does not return a finalized graph's mode, so
-// the plugin reads the mode at the first marker (op_record::is_marker). The setter's hook records
-// later changes.
+// Verbose lines show the graph's fpmath mode. oneDNN does not return the mode of a finalized graph,
+// so the plugin reads the mode at the first marker (op_record::is_marker). The setter's hook
+// records later changes.
 void note_marker(abi::graph graph, graph_record& record) {
     if (std::exchange(record.has_marker, true)) return;
     int applies_to_int = 0;
@@ -41,7 +41,7 @@ void note_marker(abi::graph graph, graph_record& record) {
 }
 
 // If the client requests more partitions than exist, oneDNN creates empty objects for the rest. The
-// plugin must not read empty objects, so the real count bounds the loop.
+// plugin must not read empty objects.
 abi::status get_claimed(abi::graph graph, const graph_record* record, std::size_t num,
                         abi::partition* partitions) {
     if (record != nullptr && !record->listed.empty() && num > 0 && partitions != nullptr)
@@ -98,8 +98,6 @@ abi::status dnnl_graph_add_op(abi::graph graph, abi::op op) {
     if (prepared != abi::success) return prepared;
     const auto status = real_add_op(graph, op);
     if (status != abi::success) return status;
-    // The graph shares the operator's record. If the client changes the operator later, the change
-    // applies to a copy of the record.
     (*added)->is_shared.store(true, std::memory_order_relaxed);
     record->ops.push_back(*added);
     record->has_select = record->has_select || (*added)->kind == abi::op_kind_select;

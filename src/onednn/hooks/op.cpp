@@ -1,6 +1,6 @@
-// The plugin records operators while the client builds them, because the real library has no
-// getters for inputs and attributes. Each function changes the real object first. If the real
-// library fails, the client gets the real library's status.
+// Records operators while the client builds them, because the real library has no getters for
+// inputs and attributes. Each function changes the real object first and returns the real library's
+// status if that fails.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"
@@ -12,8 +12,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Applies `change` to the operator's record, if there is a record and oneDNN accepted the change.
-// If the change cannot be recorded, drops the record, so that no claim uses it.
+// Applies `change` to the operator's record, if oneDNN accepted the change. If the change cannot be
+// recorded, drops the record, so that no claim uses the record.
 template <typename Change>
 abi::status record_change(abi::status status, abi::op handle, Change&& change) {
     if (!to_record(status)) return status;

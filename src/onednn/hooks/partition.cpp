@@ -1,5 +1,5 @@
-// Partitions and compiled partitions. If Maskwise compiles a partition, the compiled partition has
-// a real handle but is empty in the real library. The plugin then answers the client's queries.
+// Partitions and compiled partitions. A compiled partition of Maskwise has a real handle but is
+// empty in the real library, so the plugin answers the client's queries.
 
 #include "onednn/library/forward.hpp"
 #include "onednn/library/guard.hpp"
@@ -18,8 +18,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// A tensor may be an input and an output. If the partition computes the tensor, returns the
-// output's description.
+// Returns the output's description if a tensor is both an input and a result.
 const logical_tensor* find_tensor(const executable& compiled, std::size_t id) {
     const auto* const input = find_by_id(compiled.inputs(), id);
     return input != nullptr && !compiled.makes(id) ? input : find_by_id(compiled.outputs(), id);
@@ -60,8 +59,8 @@ abi::status dnnl_graph_partition_destroy(abi::partition partition) {
     return forget(partition);
 }
 
-// Queries about a partition before it is compiled. In the real library, a merged partition's handle
-// belongs to one of the partitions that were merged, so the plugin answers for all of them.
+// Queries before compilation. In the real library, a merged partition's handle is only one of the
+// merged partitions, so the plugin answers for all of them.
 
 abi::status dnnl_graph_partition_get_op_num(abi::const_partition partition, std::size_t* num) {
     if (const auto* merged = find_merged(partition)) return count_all(merged->op_ids, num);
@@ -123,8 +122,7 @@ abi::status dnnl_graph_compiled_partition_destroy(abi::compiled_partition compil
     return real_compiled_partition_destroy(compiled_partition);
 }
 
-// If the id is neither an input nor an output, the real library answers from its empty object:
-// success, and a blank tensor.
+// For any other id, the real library answers from its empty object: success, and a blank tensor.
 abi::status
 dnnl_graph_compiled_partition_query_logical_tensor(abi::const_compiled_partition compiled_partition,
                                                    std::size_t id,

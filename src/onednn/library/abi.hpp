@@ -1,9 +1,9 @@
 #pragma once
 
-// The part of oneDNN Graph's C ABI that Maskwise uses. This file does not include oneDNN's headers,
-// because one plugin binary serves every oneDNN from 3.2 on. tests/contract/abi_layout.cpp compares
-// the functions, the struct sizes and most constants with the headers of each installed oneDNN.
-// Enumerations are passed as int, because a newer library may use values that are not listed here.
+// The part of oneDNN Graph's C ABI that Maskwise uses. Does not include oneDNN's headers, because
+// one plugin binary serves every oneDNN from 3.2 on. tests/contract/abi_layout.cpp compares the
+// functions, the struct sizes and most constants with each installed oneDNN's headers. Enumerations
+// are passed as int, because a newer library may have other values.
 
 #include <cstddef>
 #include <cstdint>
@@ -86,8 +86,7 @@ enum property : int {
     property_host_scalar = 3
 };
 
-// Data types by Maskwise's names, for example type_i32 for s32. Types that oneDNN lacks are 0
-// (undef).
+// By Maskwise's names, for example type_i32 for s32. Types unknown to oneDNN are 0 (undef).
 enum data_type : int {
 #define MASKWISE_DATA_TYPE(name, width, onednn, ...) type_##name = onednn,
 #include "tensor/data_types.inc"
@@ -119,7 +118,7 @@ inline constexpr int attr_auto_broadcast = 0x80;
 inline constexpr int policy_fusion = 1;
 inline constexpr int dump_subgraph = 1;
 
-// Callbacks and objects that Maskwise only passes on.
+// Maskwise only forwards these callbacks and objects.
 using host_allocate = void* (*)(std::size_t, std::size_t);
 using host_deallocate = void (*)(void*);
 using sycl_allocate = void* (*)(std::size_t, std::size_t, const void*, const void*);

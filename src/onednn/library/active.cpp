@@ -35,14 +35,14 @@ const char* runtime_text(unsigned runtime) {
     return others[runtime < std::size(others) ? runtime : 0];
 }
 
-// The load line names libtbb. If oneDNN finds no CPU device, the usual reason is a libtbb older
-// than the version that oneDNN was built with.
+// The load line names libtbb: if oneDNN finds no CPU device, libtbb is usually older than the
+// version that oneDNN was built with.
 std::string tbb_text() {
     const char* const file = file_of(find_symbol(RTLD_DEFAULT, "TBB_runtime_interface_version"));
     return file != nullptr ? file : "not loaded";
 }
 
-// Prints the load line. `why_inactive` is null if Maskwise is active.
+// `why_inactive` is null if Maskwise is active.
 void print_load_line(const real_library& library, const char* why_inactive) noexcept try {
     print_verbose(
         "load,version " MASKWISE_VERSION ",oneDNN " + to_string(library.version) + ' ' +
@@ -52,8 +52,8 @@ void print_load_line(const real_library& library, const char* why_inactive) noex
 } catch (const std::bad_alloc&) {
 }
 
-// Whether the program's calls reach another copy of the plugin first, which then does the work. A
-// process has two copies if it loads the plugin under two file names.
+// Whether the program's calls reach another copy of the plugin first. A process has two copies if
+// it loads the plugin under two file names.
 bool another_copy_is_first() {
     const void* first = find_symbol(RTLD_DEFAULT, "maskwise_onednn_owns");
     return first != nullptr && !is_this_plugin(first);
@@ -74,7 +74,7 @@ const char* reason_against(const real_library& library) {
     return nullptr;
 }
 
-// maskwise-info reads this text from the memory of the process.
+// maskwise-info reads this text from the process's memory.
 char state[1024] =
     MASKWISE_STATE_MARKER "not decided yet: no call of the Graph API came through the plugin";
 
@@ -86,9 +86,8 @@ void store_state(const char* why_inactive) {
                   real().is_found() ? to_string(real().version).c_str() : "");
 }
 
-// Decides whether Maskwise is active, and stores the decision for maskwise-info. Prints the load
-// line if verbose lines are on and oneDNN was found. Returns null if Maskwise is active, else the
-// reason.
+// Returns null if Maskwise is active, else the reason. Stores the decision for maskwise-info.
+// Prints the load line if verbose lines are on and oneDNN was found.
 const char* find_reason() {
     const char* const reason = reason_against(real());
     store_state(reason);
@@ -96,8 +95,8 @@ const char* find_reason() {
     return reason;
 }
 
-// No call of the program reaches the plugin if the plugin is linked after libdnnl, or if another
-// copy of the plugin is first. Without this warning, the user would not notice.
+// The program's calls do not reach the plugin if it is linked after libdnnl, or if another copy of
+// the plugin is first. Without a warning, the user would not notice.
 void warn_if_unreached() {
     const void* first = find_symbol(RTLD_DEFAULT, probe_name);
     if (first == nullptr || is_this_plugin(first)) return;
@@ -111,14 +110,13 @@ void warn_if_unreached() {
 
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
-    // A program without oneDNN may inherit LD_PRELOAD. For such a program, the plugin opens and
-    // prints nothing. If a program loads oneDNN later, the first call that reaches the plugin
-    // prints the load line.
+    // A program without oneDNN may inherit LD_PRELOAD; then the plugin opens and prints nothing. If
+    // a program loads oneDNN later, the first call that reaches the plugin prints the load line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 
-// A host may bind oneDNN's functions directly, for example by RTLD_DEEPBIND or -Bsymbolic. Then the
-// line `maskwise,idle` shows that the plugin did nothing.
+// The line `maskwise,idle` shows that the plugin did nothing, because the host bound oneDNN's
+// functions directly, for example by RTLD_DEEPBIND or -Bsymbolic.
 [[gnu::destructor]] void on_unload() {
     if (verbose_level() < 1 || real_is_looked_up() || is_switched_off()) return;
     if (const char* const file = find_loaded_onednn())

@@ -10,11 +10,11 @@ namespace maskwise::onednn {
 // - with a oneDNN other than 3.2 or a later 3.x,
 // - with the threadpool runtime, whose pools may be asynchronous,
 // - if another copy of the plugin gets the program's calls first.
-// The first call decides for the whole process. It prints the load line if verbose lines are on and
+// The first call decides for the process, and prints the load line if verbose lines are on and
 // oneDNN was found.
 bool active();
 
-// Whether the plugin records a call for which oneDNN returned this status.
+// Whether the plugin records a call with this status of oneDNN.
 inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }

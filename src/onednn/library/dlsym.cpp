@@ -1,7 +1,7 @@
-// The plugin's dlsym and dlvsym. If a program opens oneDNN itself and looks up a function by
-// handle, the program gets Maskwise's function, provided that the handle leads to the oneDNN that
-// the plugin uses. Every other lookup jumps to the next dlsym. A jump keeps the return address,
-// from which the C library reads the caller's position in the search order (RTLD_NEXT).
+// The plugin's dlsym and dlvsym return Maskwise's functions to a program that opens oneDNN itself
+// and looks functions up by handle, if the handle leads to the oneDNN that the plugin uses. Every
+// other lookup jumps to the next dlsym. A jump keeps the return address, from which the C library
+// finds the caller's position in the search order (RTLD_NEXT).
 
 #include "base/first_use.hpp"
 #include "onednn/library/active.hpp"
@@ -17,7 +17,6 @@
 
 #define MASKWISE_HIDDEN __attribute__((visibility("hidden"), used))
 
-// The plugin's wrappers, under names that no other library exports.
 extern "C" {
 MASKWISE_HIDDEN void* maskwise_dlsym(void* handle, const char* name);
 MASKWISE_HIDDEN void* maskwise_dlvsym(void* handle, const char* name, const char* version);
@@ -30,7 +29,7 @@ bool may_be_exported(const char* name) {
     return std::strncmp(name, "dnnl_graph_", 11) == 0 || std::strcmp(name, "dnnl_set_verbose") == 0;
 }
 
-// Objects of another namespace (dlmopen) have a separate C library and oneDNN.
+// Another namespace (dlmopen) has its own C library and oneDNN.
 bool is_of_base_namespace(void* handle) {
     Lmid_t space = LM_ID_BASE;
     return dlinfo(handle, RTLD_DI_LMID, &space) == 0 && space == LM_ID_BASE;
@@ -46,7 +45,7 @@ void report_other_copy(const void* address) {
 }
 
 // False if Maskwise is not active, or if another thread's first use takes long (see
-// try_to_lock_first_use). The lookup then returns oneDNN's function.
+// try_to_lock_first_use).
 bool may_replace(const void* address) {
     static std::atomic<bool> is_known{false};
     if (is_known.load(std::memory_order_acquire)) return active();
@@ -63,8 +62,8 @@ bool may_replace(const void* address) {
     return is_active;
 }
 
-// `address` is the result of looking up `name` by the handle. Returns Maskwise's function of this
-// name if the address belongs to the oneDNN in use, else null.
+// Returns Maskwise's function `name` if `address`, found by the handle, belongs to the oneDNN in
+// use, else null.
 void* replacement_of(void* handle, const char* name, const void* address) {
     if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) ||
         !may_replace(address))
@@ -78,8 +77,8 @@ void* replacement_of(void* handle, const char* name, const void* address) {
 }
 
 // A preloaded library that wraps dlsym may look up the next dlsym by libc's symbol version. libc's
-// dlvsym would skip the plugin, so the plugin returns its wrapper. Null if another wrapper follows
-// the plugin, because the caller may be that wrapper.
+// dlvsym would skip the plugin, so the plugin returns its wrapper. Returns null if another wrapper
+// follows the plugin, because that wrapper may be the caller.
 void* plugin_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
     const bool is_dlsym = is_same(name, "dlsym");
@@ -97,8 +96,8 @@ bool is_by_handle(const void* handle, const char* name) {
 } // namespace
 } // namespace maskwise::onednn
 
-// The assembly below calls these two functions. If a function returns null, the assembly jumps to
-// the next dlsym or dlvsym.
+// The assembly below calls these two functions. If one returns null, the assembly jumps to the next
+// dlsym or dlvsym.
 extern "C" MASKWISE_HIDDEN void* maskwise_replacement(void* handle, const char* name) noexcept {
     using namespace maskwise::onednn;
     const dlsym_function next = next_dlsym();
@@ -115,7 +114,7 @@ extern "C" MASKWISE_HIDDEN void* maskwise_versioned_replacement(void* handle, co
     return replacement_of(handle, name, next(handle, name, version));
 }
 
-// Calls `replacement` and returns the result if it is not null. Else restores the arguments and the
+// Calls `replacement` and returns its result if not null. Else restores the arguments and the
 // stack, and jumps to `next`.
 #ifdef __aarch64__
 #define MASKWISE_REPLACE_OR_JUMP(replacement, next)                                                \

@@ -15,7 +15,7 @@ namespace maskwise::onednn {
 // `body` must not call a real function whose exceptions the client should get.
 template <typename Body>
 abi::status guarded(std::string& reason, Body&& body) {
-    // If the text cannot be allocated, only the status is returned.
+    // Clears `reason` if the text cannot be allocated.
     const auto set_reason = [&](const std::exception& failure, abi::status status) noexcept {
         try {
             reason = failure.what();
@@ -44,8 +44,8 @@ abi::status guarded(Body&& body) {
     return guarded(reason, body);
 }
 
-// Records an object that the real library has just created, if `status` is success and Maskwise is
-// active. If the object cannot be recorded, destroys it.
+// Records an object that the real library has created, if `status` is success and Maskwise is
+// active. Destroys the object if it cannot be recorded.
 template <typename Handle, typename Record>
 abi::status record_created(abi::status status, Handle* handle, abi::status (*destroy)(Handle),
                            Record&& record) {

@@ -19,9 +19,9 @@ void* open_loaded(const char* file) noexcept {
     return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
-// Returns a handle of the library that defines the probe function found through `handle`. Returns
-// null if the plugin defines the function, or if it is not found. dlsym also searches an object's
-// dependencies, so any library that links oneDNN leads to oneDNN.
+// Returns a handle of the library that defines the probe function found through `handle`, or null
+// if there is none or it is the plugin. dlsym also searches dependencies, so any library that links
+// oneDNN leads to oneDNN.
 void* owner_of_probe(void* handle) {
     const void* const probe = find_symbol(handle, probe_name);
     if (probe == nullptr || is_this_plugin(probe)) return nullptr;
@@ -42,8 +42,8 @@ void* find_handle(const char*& how) {
         how = "next in search order";
         return RTLD_NEXT;
     }
-    // RTLD_NEXT does not find a oneDNN that was opened with RTLD_LOCAL, as Python opens extensions.
-    // Such a oneDNN may have any name: Intel's TensorFlow extension has a libonednn_cpu_so.so.
+    // RTLD_NEXT does not find a oneDNN opened with RTLD_LOCAL, as Python opens extensions. A oneDNN
+    // may have any name, such as libonednn_cpu_so.so in Intel's TensorFlow extension.
     how = "already loaded";
     if (void* handle = open_loaded(find_loaded_onednn())) return handle;
     how = "opened";
@@ -73,16 +73,15 @@ void describe(real_library& library, void* handle) {
     if (const char* file = file_of(reinterpret_cast<const void*>(library.graph_create)))
         library.file = file;
     if (!library.is_sycl()) return;
-    // Searches the global scope, then oneDNN's dependencies, which also finds a SYCL runtime that
-    // is not global.
+    // Searches the global scope, then oneDNN's dependencies, because the SYCL runtime may not be
+    // global.
     constexpr const char* wait_name = "_ZN4sycl3_V15event4waitERKSt6vectorIS1_SaIS1_EE";
     resolve(RTLD_DEFAULT, wait_name, library.sycl_wait_for_events);
     if (library.sycl_wait_for_events == nullptr)
         resolve(handle, wait_name, library.sycl_wait_for_events);
 }
 
-// Prints that there is no libdnnl with the Graph API. Also names a libdnnl that lacks the Graph
-// API, if there is one.
+// Also names a libdnnl that lacks the Graph API, if there is one.
 void report_missing() noexcept {
     void* const get_version = first_by_soname([](const char* name) {
         void* const handle = dlopen(name, RTLD_LAZY);
@@ -117,7 +116,7 @@ real_library load() noexcept {
 
 } // namespace
 
-// Uses a hidden symbol, because an exported symbol may resolve to another library.
+// By a hidden symbol, because an exported one may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }
@@ -144,8 +143,8 @@ bool is_cpu_engine(abi::engine engine) {
            kind == abi::engine_cpu;
 }
 
-// Minor version of the newest oneDNN whose functions the plugin knows. A test defines this macro to
-// imitate an older Maskwise.
+// Minor version of the newest oneDNN that the plugin knows. A test defines this macro to imitate an
+// older Maskwise.
 #ifndef MASKWISE_NEWEST_KNOWN_MINOR
 #define MASKWISE_NEWEST_KNOWN_MINOR 14
 #endif

@@ -6,15 +6,15 @@
 
 namespace maskwise::onednn {
 
-// The real oneDNN. The plugin calls its functions by pointer, because the exported names are
-// Maskwise's. A pointer is null if the library lacks the function.
+// The real oneDNN's functions, by pointer, because the exported names are Maskwise's. A pointer is
+// null if the library lacks the function.
 struct real_library {
 #define FORWARD(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
 #include "onednn/library/functions.inc"
     abi::status (*stream_wait)(abi::stream) = nullptr;
     abi::status (*engine_get_kind)(abi::engine, int*) = nullptr;
     abi::status (*set_verbose)(int) = nullptr;
-    // sycl::event::wait(const std::vector<sycl::event>&) of the process's SYCL runtime.
+    // sycl::event::wait(const std::vector<sycl::event>&) of the SYCL runtime.
     void (*sycl_wait_for_events)(const void*) = nullptr;
 
     const char* file = "";  // empty if there is no library
@@ -32,23 +32,23 @@ struct real_library {
     }
 };
 
-// The first call, from any thread, looks the library up. The library is never unloaded, because the
-// client's exit handlers may still destroy handles. If there is no libdnnl with the Graph API,
-// prints one line on standard error.
+// The first call, from any thread, looks the library up, and prints one line on standard error if
+// there is no libdnnl with the Graph API. The library is never unloaded, because the client's exit
+// handlers may still destroy handles.
 const real_library& real() noexcept;
 
-// Whether real() has been called yet.
+// Whether real() has been called.
 bool real_is_looked_up();
 
-// Calls the real function, or returns `unimplemented` if the library lacks it. The function's
-// exceptions pass through.
+// Calls the real function, or returns `unimplemented` if there is none. The function's exceptions
+// pass through.
 template <typename... Parameters, typename... Arguments>
 abi::status call_real(abi::status (*real_library::*member)(Parameters...), Arguments... arguments) {
     const auto function = real().*member;
     return function != nullptr ? function(arguments...) : abi::unimplemented;
 }
 
-// Does the same by name: real_<name> calls the real library's dnnl_graph_<name>.
+// real_<name> calls the real library's dnnl_graph_<name> in the same way.
 #define FORWARD(name, since, parameters, arguments)                                                \
     inline abi::status real_##name parameters {                                                    \
         const auto function = real().name;                                                         \
@@ -57,12 +57,12 @@ abi::status call_real(abi::status (*real_library::*member)(Parameters...), Argum
 #include "onednn/library/functions.inc"
 
 // Throws std::bad_alloc for out_of_memory, shape_error for invalid_shape, and argument_error for
-// any other status except success. The text has the status and the call's name.
+// any other failure. The text names the status and the call.
 void require_success(abi::status status, const char* call);
 
 bool is_cpu_engine(abi::engine engine);
 
-// Whether the real library is newer than every oneDNN whose functions this plugin knows.
+// Whether the real library may have functions that the plugin does not know.
 bool real_is_newer_than_known();
 
 // Whether the address is in this shared object, not in another copy of the plugin or in oneDNN.

@@ -5,8 +5,8 @@
 
 namespace maskwise::onednn {
 
-// Calls visit(const dl_phdr_info&) for each loaded object until `visit` returns true. The loader
-// holds its lock during the call, so `visit` must not take this lock or allocate.
+// Calls visit(const dl_phdr_info&) for each loaded object until `visit` returns true. `visit` must
+// not allocate or take the loader's lock, which is held during the call.
 template <class Visit>
 void visit_loaded(Visit visit) {
     dl_iterate_phdr(
@@ -16,16 +16,16 @@ void visit_loaded(Visit visit) {
         &visit);
 }
 
-// The address of a loaded object's symbol with this name, in any version; null if there is none.
-// Reads the object's tables directly, without locks, allocations or calls of other libraries.
+// Returns the address of the object's symbol `name`, in any version, or null. Reads the object's
+// tables directly, without locks, allocations or calls of other libraries.
 void* symbol_in(const dl_phdr_info& object, const char* name) noexcept;
 
-// Does the same for the object that holds this address, which dladdr1 finds.
+// Does the same for the object that holds the address, found by dladdr1.
 void* symbol_beside(const void* address, const char* name) noexcept;
 
 // Does the same for the first object in the plugin's namespace whose file name, without folders, is
-// `file`. Calls no function of other libraries except dladdr1, because a sanitizer's runtime calls
-// dlsym before its strcmp and dl_iterate_phdr work.
+// `file`. Calls only dladdr1 of other libraries: a sanitizer's runtime calls dlsym before its
+// strcmp and dl_iterate_phdr work.
 void* symbol_of_file(const char* file, const char* name) noexcept;
 
 bool is_same(const char* text, const char* other) noexcept;

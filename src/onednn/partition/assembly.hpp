@@ -14,21 +14,20 @@
 
 namespace maskwise::onednn {
 
-// The description of a scratchpad, in oneDNN's form: 1-D, u8.
+// As in oneDNN: 1-D, u8.
 logical_tensor scratchpad_of(std::size_t bytes);
 
-// An output with layout `any` becomes dense, with these extents. Other outputs are unchanged.
+// Makes an output with layout `any` dense, with these extents. Returns others unchanged.
 logical_tensor completed(logical_tensor output, const dims& extents);
 
-// Builds a region's executable by adding segments in the order in which they run. Segments may read
-// the values of earlier segments. The partition's inputs and outputs are in the client's memory.
-// Other values are in scratch memory.
+// Builds a region's executable by adding segments in execution order. Segments may read the values
+// of earlier segments. Values are in scratch memory, except the partition's inputs and outputs.
 class assembly {
 public:
     // Adds the client's inputs that the region reads and does not compute. Throws argument_error if
-    // a tensor's type differs from its type at add_op, except that a cond may differ if the region
-    // has no block. Throws argument_error if an output is missing, or if the shape or strides of an
-    // output without layout `any` are unknown.
+    // a tensor's type differs from its type at add_op (except cond, if the region has no block), if
+    // an output is missing, or if the shape or strides of an output without layout `any` are
+    // unknown.
     assembly(partition_kind kind, const row_region& region, const compile_request& request);
 
     const logical_tensor* find(std::size_t id) const; // null if not known
@@ -36,22 +35,21 @@ public:
     const logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
-    // The description of a value that a segment will compute: for an output, the client's
-    // description at compile, else the recorded description with layout `any`. Throws
-    // argument_error if no operator computes the value.
+    // Returns the description of a value that a segment will compute: for an output, the client's
+    // at compile, else the recorded one with layout `any`. Throws argument_error if no operator
+    // computes the value.
     logical_tensor wanted(std::size_t id) const;
 
-    // Adds a value that the next segment computes. `value` has the compiled layout. Throws
-    // argument_error if an inner value is too large.
+    // Adds a value that the next segment computes, with the compiled layout. Throws argument_error
+    // if an inner value is too large.
     place add(const logical_tensor& value);
     // Does the same for an inner value that later segments do not read by id.
     place add_inner(const logical_tensor& tensor);
-    // Scratch of at least this size. All segments share the scratch, because segments run one after
-    // another.
+    // Returns scratch of at least this size. Segments run one after another, so all share it.
     place scratchpad(std::size_t bytes);
     void add(std::unique_ptr<segment> next) { parts_.segments.push_back(std::move(next)); }
 
-    // Adds the block's segment and results. Throws argument_error for an unknown value, and as
+    // Adds the segment and results. Throws argument_error for an unknown value, and as
     // fusion::compile does.
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);

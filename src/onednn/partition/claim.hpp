@@ -20,32 +20,29 @@ struct select_claim {
     bool real_supports = false; // whether oneDNN supports the partition, too
 };
 
-// The operators of a partition. Maskwise runs the operators of the block (a row chain or attention)
-// or of the gradients. If there is neither a block nor gradients, oneDNN runs all operators except
-// Selects.
+// The operators of a partition. Maskwise runs those of `block` (a row chain or attention) or of
+// `gradients`. If neither is set, oneDNN runs all operators except Selects.
 struct row_region {
     graph_settings settings;
     op_list records;            // in topological order
     std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
     std::optional<fusion::block> block; // has attention only if the attention covers the region
-    std::optional<fusion::gradients_chain> gradients = {}; // set only if they cover the region
+    std::optional<fusion::gradients_chain> gradients = {}; // set only if it covers the region
 };
 
-// The records of these operators.
 inline op_list records_of(const op_list& candidates, const std::vector<graph::op>& ops) {
     op_list records;
     for (const auto& op : ops) records.push_back(find_op(candidates, op.id));
     return records;
 }
 
-// Partitions of one operator each that Maskwise presents to the client as a single partition. The
-// members below answer the client's queries. The group runs as a row chain, or else operator by
-// operator.
+// Single-operator partitions that Maskwise presents to the client as one partition. The group runs
+// as a row chain, or else operator by operator.
 struct merged_group {
     row_region region;
     std::string names; // of the operators, for verbose lines
-    // In topological order. The handle of the last operator's partition represents the group.
+    // In topological order. The last operator's partition represents the group.
     std::vector<std::size_t> op_ids;
     std::vector<abi::logical_tensor> inputs, outputs; // as the client described them
 };

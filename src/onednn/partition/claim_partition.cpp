@@ -27,7 +27,7 @@ void insert(abi::partition partition, partition_claim&& claim) {
     tables().claims.insert(partition, std::make_unique<partition_claim>(std::move(claim)));
 }
 
-// A newer oneDNN may have functions that Maskwise does not export. Such a function cannot use a
+// A newer oneDNN may have functions that Maskwise does not export. Those functions cannot use a
 // partition that only Maskwise has compiled.
 bool is_claimable(const select_claim& form, std::string& reason) {
     if (!form.real_supports && real_is_newer_than_known()) {
@@ -48,8 +48,8 @@ void claim_select(const op_record& op, const graph_settings& settings, abi::part
     insert(partition, {facts, std::move(form)});
 }
 
-// Without a Select, oneDNN's kernels are as fast as a row chain. So Maskwise then claims only
-// attention with statistics, and gradients, and reports no refusal.
+// Without a Select, oneDNN is as fast as a row chain. Maskwise then claims only gradients and
+// attention with statistics, and reports no refusal.
 void claim_region(const graph_record& graph, const std::vector<std::size_t>& ids,
                   abi::partition partition) {
     row_region region{graph.settings, {}, {}, output_ids(partition), {}};

@@ -17,8 +17,8 @@
 namespace maskwise::onednn {
 namespace {
 
-// Whether the real library reports this in-place pair. Without its agreement, Maskwise reports no
-// pair, because the real library may execute the partition.
+// Whether the real library reports this in-place pair, too. If not, Maskwise reports no pair,
+// because the real library may execute the partition.
 bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair& wanted) {
     std::size_t count = 0;
     const abi::inplace_pair* pairs = nullptr;
@@ -28,8 +28,8 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
     });
 }
 
-// Functions of a newer oneDNN that Maskwise does not export need oneDNN's compiled partition in the
-// handle. So oneDNN compiles the Select, too, with the dst layout that Maskwise reports.
+// A newer oneDNN's functions that Maskwise does not export need oneDNN's compiled partition in the
+// handle. So oneDNN also compiles the Select, with the dst layout that Maskwise reports.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});
@@ -37,10 +37,10 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
         select.forbid_inplace();
 }
 
-// Makes oneDNN write its dump file, with the tensors as the client described them. Does nothing for
-// a dst of unknown shape, because oneDNN crashes on a strided dst without strides. Does nothing for
-// a host scalar, because oneDNN would throw. oneDNN's cache would then point into the partition,
-// which the client will destroy.
+// Makes oneDNN write its dump file, with the tensors as the client described them. Skips a dst of
+// unknown shape, because oneDNN crashes on a strided dst without strides. Skips host scalars:
+// oneDNN would throw, and its cache would then point into the partition, which the client will
+// destroy.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {
@@ -71,7 +71,7 @@ std::unique_ptr<executable> compile_alone(const graph::op& op, const compile_req
     return std::make_unique<executable>(std::move(parts));
 }
 
-// Null if the real library must compile the Select.
+// Returns null if the real library must compile the Select.
 std::unique_ptr<executable> compile_form(const select_claim& form, std::size_t,
                                          const compile_call& call) {
     const auto request = read_request(call);
@@ -99,7 +99,7 @@ std::unique_ptr<executable> compile_form(const row_region& region, std::size_t p
     return compile_region(partition, region, read_request(call));
 }
 
-// False if the real library must compile the partition.
+// Returns false if the real library must compile the partition.
 bool compile_and_record(const partition_claim& claim, const compile_call& call) {
     const auto start = std::chrono::steady_clock::now();
     auto compiled = std::visit(

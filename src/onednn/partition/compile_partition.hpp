@@ -5,12 +5,12 @@
 
 namespace maskwise::onednn {
 
-// Compiles a claimed partition and records the result for the handle. If Maskwise cannot compile a
-// visible claim, returns an error status. The real library compiles a silent claim that Maskwise
-// cannot compile, and a Select with types outside the schema. Any thread may call this function.
+// Compiles a claimed partition and records the result for the handle. The real library compiles
+// silent claims that Maskwise cannot compile, and Selects with types outside the schema. Returns an
+// error status for other claims that Maskwise cannot compile. Any thread may call this function.
 abi::status compile_partition(const partition_claim& claim, const compile_call& call);
 
-// Compiles by the real library. If that succeeds, erases Maskwise's earlier result for the handle.
+// Lets the real library compile. On success, erases Maskwise's earlier result for the handle.
 // Exceptions of the real library pass through.
 abi::status leave_to_onednn(const compile_call& call);
 

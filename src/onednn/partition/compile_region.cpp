@@ -25,21 +25,21 @@
 namespace maskwise::onednn {
 namespace {
 
-// The extents of dst. Refuses inputs that can crash oneDNN. Accepts layouts that the row kernels
-// cannot use, because oneDNN can then run the operators one by one.
+// Returns the extents of dst. Refuses inputs that can crash oneDNN. Accepts layouts that the row
+// kernels cannot read, because oneDNN can then run the operators one by one.
 dims infer_dst(const row_region& region, const tensor_list& inputs) {
     graph::shape_map shapes;
     for (const auto& port : graph::outer_inputs(region.ops)) {
         const auto& input = inputs[graph::position_of(inputs, port, "an input")];
         graph::require_readable(input, "tensor " + std::to_string(port.id));
-        graph::to_input_desc(input); // throws if strides are negative, or the span is too large
+        graph::to_input_desc(input); // throws for negative strides or too large a span
         shapes[port.id] = input.extents;
     }
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// Checks dst, and completes the shape of a strided dst. A dst with layout `any` becomes dense when
-// the row chain is compiled.
+// Checks dst and completes the shape of a strided dst. Compiling the row chain makes a dst with
+// layout `any` dense.
 void complete_outputs(const row_region& region, compile_request& request) {
     const dims shape = infer_dst(region, request.inputs);
     const auto position = graph::position_of(request.outputs, region.ops.back().outputs[0], "dst");
@@ -52,8 +52,8 @@ void complete_outputs(const row_region& region, compile_request& request) {
                              " may have elements that overlap");
 }
 
-// The record with the shapes at compile. A SoftMax's statistics (the second output) keep the
-// description from add_op. Their description at compile is read from the request.
+// A SoftMax's statistics (the second output) keep the description from add_op; the request has
+// their description at compile.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
@@ -62,8 +62,7 @@ std::shared_ptr<const op_record> record_with(const op_record& record, const grap
     return copy;
 }
 
-// The region with the shapes at compile. `block` is set only if one row chain still covers the
-// whole region.
+// `block` is set only if one row chain still covers the region.
 row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     row_region now = region;
     for (std::size_t i = 0; i < ops.size(); ++i)
@@ -76,7 +75,7 @@ row_region region_with(const row_region& region, std::vector<graph::op>&& ops) {
     return now;
 }
 
-// Refuses strided tensors above 1 TiB, because oneDNN would end the process.
+// Refuses strided tensors above 1 TiB, which would make oneDNN end the process.
 void refuse_sizes_that_end_onednn(const row_region& region, const tensor_list& tensors) {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
     for (const auto& tensor : tensors)
@@ -113,7 +112,6 @@ void require_gain(const tile_plan& plan, const graph_settings& settings) {
     if (!reason.empty()) throw argument_error(reason);
 }
 
-// Compiles the region as one attention. oneDNN runs no operator of the region.
 std::unique_ptr<executable> compile_attention(const row_region& region,
                                               const compile_request& request) {
     assembly parts(partition_kind::attention, region, request);
@@ -129,8 +127,8 @@ std::unique_ptr<executable> compile_gradients(const row_region& region,
     return parts.finish();
 }
 
-// oneDNN runs the operators before and after the row chain. In a merged partition, the chain is the
-// whole partition. oneDNN chooses the layouts of its outputs, except that the scores must be dense.
+// oneDNN runs the operators before and after the row chain. oneDNN chooses the layouts of its
+// outputs, except that the scores must be dense.
 std::unique_ptr<executable> compile_rows(const row_region& region, const compile_request& request) {
     assembly parts(partition_kind::composite, region, request);
     const auto& rows = region.block->rows;
@@ -160,7 +158,6 @@ struct attempt {
 
 using compile_function = std::unique_ptr<executable>(const row_region&, const compile_request&);
 
-// Compiles the region with `compile`, and prints the outcome as a verbose line.
 attempt try_compile(compile_function& compile, partition_kind kind, std::size_t partition,
                     const row_region& region, const compile_request& request) {
     try {
@@ -173,8 +170,8 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
     }
 }
 
-// Tries gradients, then attention, then the row chain. Returns the first attempt that compiles,
-// else the last attempt. After attention, tries the row chain only if it is faster than oneDNN.
+// Returns the first attempt that compiles, else the last. After attention, tries the row chain only
+// if it is faster than oneDNN.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.gradients) {
         auto whole =
@@ -199,10 +196,9 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return try_block(partition, region, request).compiled;
 }
 
-// The client sees the merged partition as supported, so Maskwise must compile it: oneDNN has no
-// partition to compile instead. Checks and completes dst. Searches the chain again if the client
-// compiles with shapes other than at add_op. An `error` from compile_operators passes through. Any
-// other exception is oneDNN's; the row chain's failure, if any, is thrown in its place.
+// Searches the chain again if the shapes differ from those at add_op. An `error` from
+// compile_operators passes through. Any other exception is oneDNN's; if the row chain failed, its
+// failure is thrown instead.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

@@ -42,8 +42,8 @@ owners owners_of(std::span<const abi::partition> partitions) {
     return result;
 }
 
-// Names may hold any bytes, but JSON is UTF-8. Bytes outside ASCII become \u escapes of the same
-// number.
+// JSON is UTF-8, but names may hold any bytes. A byte outside ASCII becomes the \u escape with its
+// value.
 std::string quoted(std::string_view text) {
     std::string result = "\"";
     for (const char c : text) {
@@ -145,7 +145,7 @@ std::string operator_text(const op_record& op, const owners& owned_by) {
            "],\n  \"outputs\": [" + joined(op.outputs, ",\n   ", tensor_text) + "]}";
 }
 
-// Ids of inputs that no operator makes, or of outputs that no operator reads, each once.
+// Returns ids of inputs that no operator makes, or of outputs that no operator reads, each once.
 std::vector<std::size_t> ports(const op_list& ops, bool of_inputs) {
     std::vector<std::size_t> ids, others;
     for (const auto& op : ops) {
@@ -177,7 +177,7 @@ std::string_view folder() {
     return read_environment("MASKWISE_DUMP").value_or("");
 }
 
-// The file's name has the process id, because processes may share the folder.
+// Has the process id, because processes may share the folder.
 std::string next_path() {
     static std::atomic<unsigned> count{0};
     return std::string(folder()) + "/graph-" + std::to_string(getpid()) + '-' +

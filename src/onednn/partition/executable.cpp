@@ -49,8 +49,7 @@ std::string executable::describe() const {
     return text.empty() ? "oneDNN operator by operator" : text;
 }
 
-// Returns scratch in `client_memory`. If `client_memory` is null, returns cached scratch of an
-// earlier execution, or new scratch.
+// Returns scratch in `client_memory`, or cached or new scratch if `client_memory` is null.
 std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memory) const {
     if (auto cached = client_memory ? nullptr : scratch_.take()) return cached;
     auto taken = std::make_unique<scratch>();
@@ -70,8 +69,8 @@ std::unique_ptr<executable::scratch> executable::take_scratch(void* client_memor
     return taken;
 }
 
-// Segments read each other's results, and the next execution reuses the scratch memory. So the
-// plugin waits for the work that a segment queues.
+// Waits after a segment that queues work, because segments read each other's results, and the next
+// execution reuses the scratch memory.
 abi::status executable::run_segments(const execution& tensors) const {
     for (const auto& segment : parts_.segments) {
         auto status = segment->run(tensors);

@@ -13,8 +13,8 @@
 
 namespace maskwise::onednn {
 
-// The arguments that every form of execute shares. Tensors are in the order of the lists passed to
-// compile. As in the real library, only a tensor's memory counts, not its description.
+// The arguments common to all execute functions. Tensors are in the order of the lists passed to
+// compile. As in the real library, a tensor's memory counts, but not its description.
 struct execute_call {
     abi::stream stream;
     std::size_t num_inputs;
@@ -31,7 +31,6 @@ struct place {
     std::size_t position = 0;
 };
 
-// The tensors of one execution.
 struct execution {
     const execute_call& call;
     const std::vector<abi::tensor>& inner;
@@ -60,7 +59,7 @@ public:
 enum class partition_kind : std::uint8_t { select, attention, gradients, composite };
 const char* name_of(partition_kind kind);
 
-// A tensor between segments, in an execution's scratch memory.
+// A tensor between segments, stored in scratch memory.
 struct inner_value {
     logical_tensor tensor;
     std::size_t offset_bytes;
@@ -81,8 +80,8 @@ struct executable_parts {
     std::size_t inner_bytes = 0;
 
     bool makes(std::size_t id) const; // whether the tensor is a result
-    // The tensor at a position in the client's list. Every execution must then pass a list that has
-    // this position.
+    // Returns the tensor at this position of the client's list. Every execution must then pass a
+    // list that has the position.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };
@@ -105,14 +104,13 @@ public:
     // list is null or too short, out_of_memory if there is no memory for scratch, the status of the
     // first segment that fails, or success.
     abi::status execute(const execute_call& call) const;
-    // The bytes that execute needs in call.scratchpad, at any alignment. If the scratchpad is null,
-    // the executable allocates the memory and caches it.
+    // The bytes that execute needs in call.scratchpad, at any alignment. If call.scratchpad is
+    // null, the executable allocates and caches the memory.
     std::size_t scratch_bytes() const;
-    // The segments' plans, for verbose lines.
     std::string describe() const;
 
 private:
-    // Memory and tensors of the inner values. One execution at a time uses them.
+    // Memory and tensors of the inner values. Used by one execution at a time.
     struct scratch {
         std::unique_ptr<std::byte[]> memory; // null: the memory is the client's
         std::vector<abi::tensor> tensors;

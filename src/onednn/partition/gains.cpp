@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// If a mask replaces scores where it is true, oneDNN before 3.8 computes the mask by arithmetic. A
-// row chain is then not faster.
+// A row chain is not faster than oneDNN before 3.8 if the mask replaces scores where it is true:
+// oneDNN then masks by arithmetic.
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);
@@ -29,7 +29,7 @@ bool masks_by_arithmetic(const fusion::row_chain& chain) {
     return !real().at_least(3, 8) && std::any_of(chain.steps.begin(), chain.steps.end(), replaces);
 }
 
-// The client chooses the extents, so their product may overflow 64 bits.
+// The product of the client's extents may overflow 64 bits.
 bool has_fewer_elements(const dims& extents, std::int64_t limit) {
     std::optional<std::int64_t> count = 1;
     for (const std::int64_t extent : extents)
@@ -37,8 +37,8 @@ bool has_fewer_elements(const dims& extents, std::int64_t limit) {
     return count && *count < limit;
 }
 
-// oneDNN from 3.8 on has fast code for a mask of the scores' shape. With few scores, a short chain
-// then saves less time than dividing the partition costs.
+// oneDNN >= 3.8 has fast code for a mask of the scores' shape. With few scores, a short chain saves
+// less time than dividing the partition costs.
 bool masks_element_by_element(const std::vector<graph::op>& ops, const fusion::row_chain& chain) {
     constexpr std::size_t short_chain = 3;
     if (!real().at_least(3, 8) || chain.length() > short_chain) return false;
@@ -70,7 +70,6 @@ std::string reason_against_rows(const row_region& region) {
     return {};
 }
 
-// If oneDNN multiplies 16-bit matrices by AMX, Maskwise is faster only if Maskwise uses AMX, too.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings) {
     if (settings.fpmath_mode != fpmath_strict) return "the graph lets oneDNN round in products";
     if (is_16_bit_float(plan.desc.query.type) && onednn_has_amx() && !plan.multiplies_by_tiles())

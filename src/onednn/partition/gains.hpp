@@ -7,13 +7,12 @@
 
 namespace maskwise::onednn {
 
-// Both functions return the reason why Maskwise would not be faster than oneDNN; the text is empty
-// if Maskwise is faster.
+// Both functions return why Maskwise would not be faster than oneDNN, or an empty text.
 
-// Maskwise runs only the region's row chain, and oneDNN runs the operators before and after it.
+// For Maskwise running the row chain, and oneDNN the operators before and after the row chain.
 std::string reason_against_rows(const row_region& region);
 
-// Maskwise runs the region as one attention.
+// For Maskwise running the region as one attention.
 std::string reason_against_attention(const tile_plan& plan, const graph_settings& settings);
 
 } // namespace maskwise::onednn

@@ -50,7 +50,7 @@ single_op_set single_ops(const graph_record& record, const partition_list& real,
 
 using group_map = std::map<std::size_t, std::shared_ptr<const merged_group>>; // by operator id
 
-// Translates only the first operator of each id, because oneDNN ignores later repetitions.
+// Skips repeated ids, because oneDNN uses only the first operator of an id.
 std::vector<graph::op> translate_all(const graph_record& record) {
     std::vector<graph::op> ops;
     std::set<std::size_t> seen;
@@ -80,8 +80,6 @@ std::shared_ptr<const merged_group> make_group(const graph_record& graph,
     return group;
 }
 
-// The groups of single-operator partitions to merge. Throws argument_error if a tensor cannot be
-// read.
 group_map find_merged_groups(const graph_record& record, const single_op_set& single) {
     const auto ops = translate_all(record);
     const auto stands_alone = [&](std::size_t id) { return single.contains(id); };
@@ -93,7 +91,7 @@ group_map find_merged_groups(const graph_record& record, const single_op_set& si
     return groups;
 }
 
-// Lists the partitions outside groups, and each group's last member, which represents the group.
+// Lists the partitions outside groups, and the last member of each group.
 std::vector<listed_partition> without_members(const id_lists& ids, const group_map& groups) {
     std::vector<listed_partition> list;
     for (std::size_t i = 0; i < ids.size(); ++i) {

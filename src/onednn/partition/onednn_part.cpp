@@ -30,7 +30,7 @@ using owned_graph = owned<abi::graph, real_graph_destroy>;
 using owned_partition = owned<abi::partition, real_partition_destroy>;
 using owned_compiled = owned<abi::compiled_partition, real_compiled_partition_destroy>;
 
-// Bounds on a segment's tensors, because an execution stores their handles on the stack.
+// Bounded because an execution stores the tensors' handles on the stack.
 constexpr std::size_t max_segment_inputs = 64, max_segment_outputs = 16;
 
 // Copies a tensor to another layout: an input before a segment, or an output after a segment.
@@ -55,7 +55,6 @@ private:
     copy copy_;
 };
 
-// Runs one of the real library's partitions.
 class onednn_segment final : public segment {
 public:
     abi::status run(const execution& tensors) const override;
@@ -104,7 +103,7 @@ std::vector<owned_partition> partitions_of(abi::graph graph) {
     require_success(real_graph_filter(graph, abi::policy_fusion), "filter");
     std::vector<abi::partition> handles(partition_count(graph));
     std::vector<owned_partition> partitions;
-    partitions.reserve(handles.size()); // now, because a later exception would lose handles
+    partitions.reserve(handles.size()); // now: a later exception would leak handles
     if (!handles.empty())
         require_success(real_graph_get_partitions(graph, handles.size(), handles.data()),
                         "get_partitions");
@@ -149,18 +148,17 @@ bool has_known_strides(const logical_tensor& tensor) {
     return tensor.layout == graph::layout_kind::strided && tensor.shape_known();
 }
 
-// oneDNN 3.7 to 3.13 also use the strides of dimensions of extent 1 to infer the layout of a
-// MatMul's input. If such a stride differs from meant_strides, results are wrong. Passing
-// meant_strides does not help, because oneDNN's caches treat both layouts as equal and may return
-// the code for the other layout. oneDNN 3.12 ignores gaps in an input that has fewer dimensions
-// than the result. Row-major copies avoid both faults.
+// Row-major copies avoid two faults. oneDNN 3.7 to 3.13 infer the layout of a MatMul's input also
+// from the strides of dimensions of extent 1. Results are wrong if such a stride differs from
+// meant_strides. Passing meant_strides does not help, because oneDNN's caches treat both layouts as
+// equal and may return code for the other one. oneDNN 3.12 ignores gaps in an input that has fewer
+// dimensions than the result.
 bool must_be_row_major(const logical_tensor& input, int result_rank) {
     return has_known_strides(input) && (input.extents.rank() < result_rank ||
                                         input.strides_elems != graph::meant_strides(input));
 }
 
-// Adds an input of the segment. Returns the description that oneDNN compiles with. If the segment
-// must copy the input first, the description is the copy's.
+// Returns the description that oneDNN compiles with: the input's, or that of its copy.
 logical_tensor take_input(assembly& target, onednn_segment& segment, const logical_tensor& input,
                           int result_rank) {
     const place client = target.place_of(input.id);
@@ -174,7 +172,7 @@ logical_tensor take_input(assembly& target, onednn_segment& segment, const logic
     return dense;
 }
 
-// oneDNN 3.12 writes outside a MatMul's output that has gaps and is not row-major.
+// oneDNN 3.12 writes outside of MatMul outputs that have gaps and are not row-major.
 bool needs_copy(const logical_tensor& output) {
     if (!has_known_strides(output)) return false;
     const dims strides = graph::meant_strides(output);
@@ -182,9 +180,8 @@ bool needs_copy(const logical_tensor& output) {
     return !is_row_major && strides != dense_strides(output.extents, 1, order_of(strides));
 }
 
-// Adds an output of the segment. `output` has the layout that oneDNN chose. `requested` is the
-// tensor that the client or a later segment expects. If `requested` needs a copy, adds the copy to
-// `results`.
+// `output` has the layout that oneDNN chose. The client or a later segment expects `requested`.
+// Adds a copy to `results` if `requested` needs one.
 void take_output(assembly& target, onednn_segment& segment, const logical_tensor& output,
                  const logical_tensor& requested, std::vector<copy>& results) {
     if (!needs_copy(requested)) {
@@ -196,9 +193,9 @@ void take_output(assembly& target, onednn_segment& segment, const logical_tensor
                        make_copy_plan(to_desc(output), to_desc(requested))});
 }
 
-// If oneDNN throws, its cache of compiled partitions has an entry that points into the partition,
-// and eviction reads the entry. So the partition must never be destroyed. If oneDNN finds such an
-// entry again, it throws std::future_error and adds no entry.
+// If oneDNN throws, its cache keeps an entry that points into the partition, and eviction reads the
+// entry. So the partition must never be destroyed. If oneDNN finds such an entry again, oneDNN
+// throws std::future_error and adds no entry.
 void compile_or_leak(onednn_segment& segment, const compile_request& request) {
     try {
         compile_by_onednn(segment.partition.get(), segment.compiled.get(), request);
@@ -220,7 +217,6 @@ std::size_t scratch_bytes_of(abi::const_compiled_partition compiled) {
     return static_cast<std::size_t>(scratchpad.dims[0]);
 }
 
-// `requested` has the tensors that the client or later segments expect.
 void add_by_onednn(assembly& target, owned_partition partition, const compile_request& requested) {
     auto segment = std::make_unique<onednn_segment>();
     segment->partition = std::move(partition);
@@ -246,7 +242,7 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// oneDNN chooses the layout of each value between segments, unless `in_layout` describes the value.
+// oneDNN chooses the layouts of values between segments, except `in_layout`.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);
@@ -267,8 +263,8 @@ void add_partition(assembly& target, owned_partition partition, const op_list& o
     add_by_onednn(target, std::move(partition), requested);
 }
 
-// oneDNN supports host scalars only inside larger partitions. Compiling these operators with a host
-// scalar would throw.
+// oneDNN supports host scalars only inside larger partitions, and would throw while compiling these
+// operators.
 void refuse_host_scalars(const assembly& target, const op_list& ops) {
     const auto is_host_scalar = [&](const abi::logical_tensor& input) {
         const auto* const now = target.find(input.id);

@@ -35,8 +35,8 @@ void append_tensors(std::string& text, const char* role, const tensor_list& tens
     }
 }
 
-// Prints a line in oneDNN's format on standard output, so that tools that parse ONEDNN_VERBOSE see
-// Maskwise's partitions. The lines' backend is `maskwise`.
+// Prints a line in oneDNN's format on standard output, with backend `maskwise`, for tools that
+// parse ONEDNN_VERBOSE.
 void print_onednn_line(const char* event, const executable& compiled, const char* scratchpad_owner,
                        milliseconds duration) {
     const graph_settings& settings = compiled.partition.settings;

@@ -13,12 +13,12 @@ using milliseconds = std::chrono::duration<double, std::milli>;
 // Whether report_executed would write anything.
 bool executions_are_reported();
 
-// These functions print the enabled verbose lines, in oneDNN's format and in Maskwise's.
+// Both functions print the enabled verbose lines, in oneDNN's format and in Maskwise's.
 void report_compiled(const executable& compiled, milliseconds duration);
 void report_executed(const executable& executed, bool has_scratchpad, milliseconds duration);
 
-// Prints the verbose line of a decision. `verdict` is "claim" or "refuse". `subject` is the kind of
-// the partition, or the names of its operators.
+// Prints a verbose line. `verdict` is "claim" or "refuse". `subject` is the partition's kind or its
+// operators' names.
 void report_verdict(const char* verdict, std::size_t partition, const std::string& subject,
                     const std::string& text);
 

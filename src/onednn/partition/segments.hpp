@@ -14,8 +14,7 @@
 
 namespace maskwise::onednn {
 
-// A tensor that a segment reads. `is_number`: the tensor has one element, so it may be a host
-// scalar.
+// A tensor that a segment reads. `is_number`: has one element, so it may be a host scalar.
 struct source {
     place memory;
     bool is_number;

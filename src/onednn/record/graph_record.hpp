@@ -20,8 +20,7 @@ namespace maskwise::onednn {
 using attribute = std::variant<std::vector<float>, std::vector<std::int64_t>, bool, std::string>;
 
 // Memory for the first elements of containers; later elements come from operator new. Must outlive
-// the containers. Never reuses freed memory. Not std::pmr, because std::pmr needs the runtime of
-// GCC 9.
+// the containers. Does not reuse freed memory. Not std::pmr, which needs the runtime of GCC 9.
 class small_room {
 public:
     void* allocate(std::size_t bytes) {
@@ -58,10 +57,10 @@ struct room_allocator {
     small_room* room;
 };
 
-// An operator as the client described it, with oneDNN's numbers for kinds and attributes. The
-// plugin records every operator of every graph, so a record of usual size (three inputs, one
-// output, a short name, an attribute) is a single allocation. The plugin translates a record only
-// if the graph has a marker or the operator is a Select.
+// An operator as the client described it, with oneDNN's numbers for kinds and attributes. A record
+// of usual size (three inputs, one output, a short name, an attribute) is a single allocation,
+// because the plugin records every operator. Translated only if the graph has a marker or the
+// operator is a Select.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;
@@ -74,8 +73,8 @@ public:
     op_record& operator=(const op_record&) = delete;
     ~op_record() = default;
 
-    // malloc would cost more than the rest of recording, because it merges and splits freed blocks
-    // of this size. So each thread caches at most 63 freed records.
+    // Each thread caches at most 63 freed records. malloc merges and splits freed blocks of this
+    // size, which would cost more than the rest of recording.
     static void* operator new(std::size_t bytes);
     static void operator delete(void* memory) noexcept;
 
@@ -91,14 +90,13 @@ public:
     // statistics, or an Exp, which may compute weights from statistics.
     bool is_marker() const;
 
-    // Set by add_op. The client's next change then applies to a copy. Stays set after the graph is
-    // destroyed, because a thread may still be reading the record in another graph. Atomic, because
-    // several threads may add the operator to graphs at once.
+    // Set by add_op; the client's next change then applies to a copy. Stays set after the graph is
+    // destroyed, because another graph's thread may still read the record. Atomic, because several
+    // threads may add the operator to graphs at once.
     std::atomic<bool> is_shared = false;
 };
 
-// The client's settings of a graph. Graphs that Maskwise builds from parts of the graph have the
-// same settings.
+// The client's settings of a graph, and of the graphs that Maskwise builds from its parts.
 struct graph_settings {
     int engine_kind = abi::engine_cpu;
     int fpmath_mode = 0;
@@ -115,7 +113,7 @@ struct partition_facts {
     graph_settings settings;
 };
 
-// A partition that the client gets. `index` is its index in the real library's list.
+// A partition that the client gets. `index` refers to the real library's list.
 struct listed_partition {
     std::size_t index;
     std::shared_ptr<const merged_group> group; // null if nothing is merged into it
@@ -128,17 +126,17 @@ struct graph_record {
     std::vector<listed_partition> listed; // after the last filter; empty if nothing is merged
 };
 
-// The first tensor with that id, or null.
+// Returns the first tensor with that id, or null.
 const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tensors, std::size_t id);
 
-// The first operator with that id, or null. oneDNN ignores later operators with the same id.
+// Returns the first operator with that id, or null. oneDNN ignores later ones.
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 
-// The names, joined as oneDNN joins them in a partition's lines.
+// Joined as in oneDNN's verbose lines.
 std::string joined_names(const op_list& ops);
 
 // Adds a copy of the client's operator to a graph of the real library, with the same id, attributes
-// and tensors. Throws as require_success does if the real library returns an error.
+// and tensors. Throws as require_success does.
 void add_recorded(abi::graph graph, const op_record& record);
 
 } // namespace maskwise::onednn

@@ -14,24 +14,24 @@ extern std::mutex table_writes;
 
 // Records of real handles, looked up without a lock. The plugin erases an entry before it forwards
 // the handle's destruction, because oneDNN reuses addresses.
-// A bucket is a list of nodes. Nodes are never freed, but an empty node is filled again for another
-// handle of the same bucket. So a reader that walks a changing bucket sees only valid nodes. The
-// reader dereferences a record only if the node has the reader's handle. The record lives until the
-// handle is destroyed or compiled again. While one thread destroys or compiles the handle, no other
-// thread may use the handle, as with oneDNN alone. The largest number of handles alive at once
-// bounds the memory.
+//
+// A bucket is a list of nodes. Nodes are never freed, so a reader that walks a changing bucket sees
+// only valid nodes. An empty node is reused for another handle of its bucket, so the peak number of
+// live handles bounds the memory. A reader dereferences a record only if the node has the reader's
+// handle. The record lives until the handle is destroyed or compiled again. As with oneDNN alone,
+// no other thread may use the handle meanwhile.
 template <typename Record>
 class handle_map {
 public:
-    // The record of `handle`, or null. Takes no lock, so any thread may call this function. A null
-    // handle marks an empty node, which has a record while the node is being filled.
+    // Returns the record of `handle`, or null. Any thread may call this function, which takes no
+    // lock. A null handle marks an empty node, which has a record while it is being filled.
     Record* find(const void* handle) {
         node* const entry = handle != nullptr ? node_with(handle, bucket_of(handle)) : nullptr;
         return entry != nullptr ? entry->record.load(std::memory_order_relaxed) : nullptr;
     }
 
-    // Stores `record` for `handle` and frees an earlier record. May throw std::bad_alloc, which
-    // leaves the map unchanged.
+    // Stores `record` for `handle` and frees an earlier record. If this throws std::bad_alloc, the
+    // map is unchanged.
     void insert(const void* handle, std::unique_ptr<Record> record) {
         std::unique_ptr<Record> replaced; // freed after the lock is released
         const std::lock_guard lock(table_writes);
@@ -40,7 +40,6 @@ public:
         entry.handle.store(handle, std::memory_order_release);
     }
 
-    // Frees the record of `handle`, if the map has a record.
     void erase(const void* handle) {
         std::unique_ptr<Record> erased; // freed after the lock is released
         const std::lock_guard lock(table_writes);
@@ -63,7 +62,7 @@ private:
         return buckets_[(bits * 0x9E3779B97F4A7C15U) >> 54];
     }
 
-    // The bucket's first node with `handle`, or null. A null `handle` finds an empty node.
+    // Returns the bucket's first node with `handle`, or null. A null `handle` finds an empty node.
     static node* node_with(const void* handle, node& bucket) {
         node* entry = &bucket;
         while (entry != nullptr && entry->handle.load(std::memory_order_acquire) != handle)
@@ -71,7 +70,7 @@ private:
         return entry;
     }
 
-    // The handle's node, else an empty node of the handle's bucket, else a new node.
+    // Returns the handle's node, else an empty or new node of its bucket.
     node& node_for(const void* handle) {
         node& bucket = bucket_of(handle);
         for (const void* const key : {handle, static_cast<const void*>(nullptr)})

@@ -39,7 +39,6 @@ constexpr known_operator operators[] = {
 #undef F
 static_assert(std::size(operators) == static_cast<std::size_t>(graph::op_kind::other));
 
-// Null if the list has no such operator.
 const known_operator* find_operator(int number) {
     const auto* const known = std::ranges::find(operators, number, &known_operator::abi);
     return known == std::end(operators) ? nullptr : known;
@@ -55,8 +54,8 @@ int type_to_abi(const graph::logical_tensor& tensor) {
     return known == std::end(types) ? tensor.host_type : known->abi;
 }
 
-// Layouts and properties have the same numbers in oneDNN and in Maskwise. A number that Maskwise
-// does not know becomes undef.
+// Layouts and properties have the same numbers in oneDNN and in Maskwise. Unknown numbers become
+// undef.
 static_assert(static_cast<int>(graph::layout_kind::opaque) == abi::layout_opaque);
 static_assert(static_cast<int>(graph::property_kind::host_scalar) == abi::property_host_scalar);
 template <class Kind>
@@ -65,7 +64,6 @@ Kind kind_of(int number, Kind last) {
     return is_known ? static_cast<Kind>(number) : Kind::undef;
 }
 
-// The attribute, if it has this type.
 template <class Value>
 std::optional<Value> value_of(const op_record& record, int name) {
     const attribute* const any = record.find(name);
@@ -73,14 +71,14 @@ std::optional<Value> value_of(const op_record& record, int name) {
     return value != nullptr ? std::optional(*value) : std::nullopt;
 }
 
-// The attribute, if it is one number of this type.
+// Returns the attribute, if it is one number of this type.
 template <class Number>
 std::optional<Number> number_of(const op_record& record, int name) {
     const auto numbers = value_of<std::vector<Number>>(record, name);
     return numbers && numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
 }
 
-// nullopt if the zero points are per channel, or outside the 32 bits that oneDNN accepts.
+// Returns nullopt for zero points per channel, and for those outside oneDNN's 32 bits.
 std::optional<float> zero_point_of(const op_record& record) {
     if (record.find(abi::attr_zps) == nullptr) return 0.0F;
     const auto zero_point = number_of<std::int64_t>(record, abi::attr_zps);
@@ -88,8 +86,7 @@ std::optional<float> zero_point_of(const op_record& record) {
     return static_cast<float>(*zero_point);
 }
 
-// nullopt if the operator has no constants, or if a constant is missing or invalid. oneDNN reports
-// missing and invalid constants.
+// Returns nullopt if the operator has no constants, or if oneDNN reports a missing or invalid one.
 std::optional<std::array<float, 2>> constants_of(const op_record& record,
                                                  const known_operator& known) {
     std::optional<float> first, second = 0.0F;
@@ -169,7 +166,7 @@ graph::op translate(const op_record& record) {
     op.order = value_of<std::vector<std::int64_t>>(record, abi::attr_order).value_or(op.order);
     op.axes = value_of<std::vector<std::int64_t>>(record, abi::attr_axes).value_or(op.axes);
     op.keeps_dims = value_of<bool>(record, abi::attr_keep_dims).value_or(false);
-    for (std::int64_t& d : op.order) // may be counted from the end
+    for (std::int64_t& d : op.order) // may count from the end
         if (d < 0) d += static_cast<std::int64_t>(op.order.size());
     for (const auto& input : record.inputs) op.inputs.push_back(as_described(input));
     for (const auto& output : record.outputs) op.outputs.push_back(as_described(output));

@@ -9,8 +9,8 @@
 
 namespace maskwise::onednn {
 
-// The plugin's tensor type. oneDNN's type, abi::logical_tensor, occurs in records, in the client's
-// arguments and results, and in calls of the real library.
+// The plugin's tensor type. Records, the client's arguments and results, and calls of the real
+// library use oneDNN's type, abi::logical_tensor.
 using graph::logical_tensor;
 using tensor_list = std::vector<logical_tensor>;
 
@@ -19,11 +19,11 @@ using tensor_list = std::vector<logical_tensor>;
 logical_tensor from_abi(const abi::logical_tensor& tensor);
 abi::logical_tensor to_abi(const logical_tensor& tensor);
 
-// The first tensor with that id, or null.
+// Returns the first tensor with that id, or null.
 const logical_tensor* find_by_id(const tensor_list& tensors, std::size_t id);
 
-// A recorded operator in Maskwise's terms. Operators that the matcher does not know become `other`.
-// A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
+// Translates a recorded operator to Maskwise's types. Operators unknown to the matcher become
+// `other`. A rank outside 0..12 counts as unknown. Throws std::bad_alloc.
 graph::op translate(const op_record& record);
 
 } // namespace maskwise::onednn

@@ -27,8 +27,7 @@ void round_to(data_type type, tensor& t) {
     t = in_f32(from_doubles(type, t.shape, to_doubles(t)));
 }
 
-// Quantization operators keep the declared types. Floating-point tensors of every other operator
-// become f32. Layout `any` becomes dense.
+// All operators except quantization get f32 in place of other floating-point types.
 op op_alone(op o) {
     for (auto* ports : {&o.inputs, &o.outputs})
         for (logical_tensor& t : *ports) {

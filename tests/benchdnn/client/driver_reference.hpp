@@ -1,8 +1,8 @@
 #pragma once
 
-// The reference that oneDNN's driver compares a partition with: the partition's operators, computed
-// one by one in f32. oneDNN computes the operators that sum or approximate, except SoftMax with
-// statistics. The oracle computes operators with exact or once-rounded results.
+// The reference of oneDNN's driver: a partition's operators, computed one by one in f32. The oracle
+// computes operators with exact or once-rounded results. oneDNN computes the others, except SoftMax
+// with statistics.
 
 #include "oracle/oracle.hpp"
 

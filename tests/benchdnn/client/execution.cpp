@@ -75,7 +75,6 @@ std::optional<std::size_t> execution::in_place_input(const program_step& step,
     test::call("dnnl_graph_compiled_partition_get_inplace_ports", [&] {
         return dnnl_graph_compiled_partition_get_inplace_ports(step.compiled.get(), &count, &pairs);
     });
-    // An output overwrites only a graph input that no other partition reads.
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t input = pairs[i].input_id;
         if (pairs[i].output_id == output && !tensors_.at(input).written && readers(input) == 1)
@@ -93,7 +92,6 @@ std::size_t execution::readers(std::size_t id) const {
         }));
 }
 
-// Allocates a scratchpad if the library asks the client for one, as oneDNN's driver does.
 void execution::add_scratchpad(bound_step& step) {
     if (newer().get_scratchpad == nullptr) return;
     dnnl_graph_logical_tensor_t lt;

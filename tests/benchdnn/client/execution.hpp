@@ -18,13 +18,13 @@ using edge = guarded_buffer::edge;
 // Runs a compiled program any number of times, in its own buffers.
 class execution {
 public:
-    // `inputs` holds dense values for every graph input. `where` is the edge of each buffer that
-    // touches a guard page. `in_place`: an output overwrites the input of its in-place pair if this
-    // input is a graph input with one reader. `p` must outlive the execution.
+    // `inputs` holds dense values for every graph input. Edge `where` of each buffer touches a
+    // guard page. `in_place`: an output overwrites the input of its in-place pair if this input is
+    // a graph input with one reader. `p` must outlive the execution.
     execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
-    void run();  // every partition in order; throws test::failed_call
-    void wait(); // until the stream has finished
+    void run(); // every partition in order; throws test::failed_call
+    void wait();
 
     tensor value(std::size_t id) const;       // current values of tensor `id`, dense
     std::vector<std::size_t> outputs() const; // ids of the tensors that partitions write
@@ -35,13 +35,13 @@ public:
 
     std::size_t bytes() const; // read and written by all partitions; a tensor counts once per
                                // partition and direction
-    void evict() const;        // drops every tensor from the processor's caches
+    void evict() const;        // drops every tensor from the CPU's caches
 
 private:
     struct storage {
         dnnl_graph_logical_tensor_t lt;
         guarded_buffer buffer;
-        std::size_t shares = 0; // if is_shared: the id whose buffer is used
+        std::size_t shares = 0; // if is_shared: id of the tensor whose buffer is used
         bool is_shared = false;
         bool written = false;
         std::vector<std::byte> before; // contents before the first run; only with edge::back

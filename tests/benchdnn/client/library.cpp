@@ -51,7 +51,6 @@ std::string needs(std::string_view name, int minor) {
                        dnnl_version()->minor);
 }
 
-// Whether a MatMul, SoftMax or binary op has two different floating-point types.
 bool has_mixed_types(const op& o) {
     static const std::set<std::string> kinds{"Add",      "Divide",  "MatMul",
                                              "Multiply", "SoftMax", "Subtract"};

@@ -7,7 +7,7 @@
 
 namespace maskwise::bench {
 
-// One partition. Its inputs and outputs are in port order.
+// One partition, with inputs and outputs in port order.
 struct program_step {
     test::owned_partition partition;
     test::owned_compiled compiled;

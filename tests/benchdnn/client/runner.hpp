@@ -16,7 +16,6 @@ public:
     explicit runner(int verbose = 0) : verbose_(verbose) {}
 
     // Throws input_error if the case cannot be read or rewritten. Every other outcome is a verdict.
-    // time_again can measure the last case again.
     case_result run(const case_config& config);
 
     // More samples of the last case, in milliseconds. Empty if that case was not measured.
@@ -38,7 +37,7 @@ private:
     void summarize_partitions(case_result& result) const;
 
     int verbose_;
-    // State of the last case. A member may refer to members that are declared before that member.
+    // State of the last case. A member may refer to members declared before it.
     graph known_;
     std::unique_ptr<program> program_;
     tensor_map inputs_;

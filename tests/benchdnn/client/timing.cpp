@@ -21,7 +21,6 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-// Whether the last `stable_window` samples changed the median by at most `stable_change`.
 bool is_stable(const std::vector<double>& samples) {
     if (samples.size() < 2 * stable_window) return false;
     const double before = median({samples.begin(), samples.end() - stable_window});
@@ -83,7 +82,7 @@ std::vector<double> take_samples(const timed_calls& work, int samples, double ma
         if (cold_cache) work.evict();
         const double ms = time_calls(work, calls);
         spent += ms * calls;
-        // With `cold_cache` a sample is one call: a second call would find the data in the caches.
+        // With `cold_cache` a sample is one call: a second call would find cached data.
         if (calls == 1 && ms < sample_ms / 2 && !cold_cache) {
             calls = static_cast<int>(sample_ms / std::max(ms, 1e-6)) + 1;
             continue; // the first call only determines how many calls make a sample

@@ -10,8 +10,7 @@
 
 namespace maskwise::bench {
 
-// The steps of a measurement: run makes one call, wait waits until all calls have ended, and evict
-// drops the buffers from the caches.
+// The steps of a measurement: make one call, wait for all calls, drop the buffers from the caches.
 struct timed_calls {
     std::function<void()> run, wait, evict;
 };
@@ -21,8 +20,8 @@ void drop_from_caches(std::span<const std::byte> bytes);
 
 measurement summarize(std::vector<double> samples, std::size_t bytes);
 
-// Makes one call, and a second call if the first call took less than 100 ms: page faults and
-// sleeping threads slow the first call. Returns the first call's milliseconds.
+// Makes one call, and a second if the first took less than 100 ms, because page faults and sleeping
+// threads slow the first call. Returns the first call's milliseconds.
 double warm_up(const timed_calls& work);
 
 // Takes `samples` samples. If `samples` is 0, stops when the median is stable. Always stops after

@@ -11,9 +11,9 @@
 namespace maskwise::bench {
 namespace {
 
-// Bound on the error of each element, in tolerances. A small L2 error does not lift this bound.
+// Bound on each element's error, in tolerances, even if the L2 error is small.
 constexpr double point_limit = 16.0;
-// Limit of the relative L2 error. oneDNN's driver has the same limit.
+// Limit of the relative L2 error, as in oneDNN's driver.
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 
@@ -116,10 +116,9 @@ tolerance tolerance_for(const graph& g, const logical_tensor& t, bool bits_moved
     result.exact = bits_moved;
     if (bits_moved) return result;
     const double u = coarsest_roundoff(g);
-    // For f32, the tolerance covers a summation order unlike the oracle's, and approximate exp and
-    // tanh. For 16 bits, the tolerance covers the rounding of the result. In a graph of
-    // several operators, the 16-bit tolerance also covers the rounding of a few values before the
-    // result.
+    // The f32 tolerance covers another summation order, and approximate exp and tanh. The 16-bit
+    // tolerance covers the rounding of the result and, with several operators, of a few values
+    // before the result.
     const bool wide = u <= roundoff(data_type::f32);
     result.relative = u * (wide ? (alone ? 128.0 : 1024.0) : (alone ? 2.0 : 6.0));
     result.norm_allowed = !alone && (!wide || has_quantized(g));

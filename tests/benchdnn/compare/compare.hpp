@@ -7,13 +7,13 @@
 
 namespace maskwise::bench {
 
-// How far a tensor may differ from the oracle's. docs/harness.md gives the rules.
+// How far a tensor may differ from the oracle's; see docs/harness.md.
 struct tolerance {
     bool exact = false;
     double relative = 0.0;     // of max(|expected|, root mean square of the tensor)
     double absolute = 0.0;     // in units, for integers
-    bool norm_allowed = false; // one element in 1024 may be off by up to 16 tolerances, if the L2
-                               // error is small
+    bool norm_allowed = false; // if the L2 error is small, one element in 1024 may be off by up to
+                               // 16 tolerances
 };
 
 // `bits_moved`: the oracle only moved elements into this tensor.

@@ -29,7 +29,7 @@ std::size_t slot_of(const op& consumer, std::size_t id) {
     return 0;
 }
 
-// The first op of a kind in `kinds` that the value of tensor `id` reaches through element-wise ops.
+// The first op in `kinds` that tensor `id` reaches through element-wise ops.
 const op* reached(const graph& g, std::size_t id, std::initializer_list<const char*> kinds) {
     static const char* const through[] = {"Add",      "Divide",   "Multiply",
                                           "Subtract", "TypeCast", "Select"};
@@ -44,8 +44,6 @@ const op* reached(const graph& g, std::size_t id, std::initializer_list<const ch
     return nullptr;
 }
 
-// The fill of masked elements. If the fill reaches an Exp or a SoftMax: -inf, or -10000 if -inf
-// could make a row NaN.
 recipe masked_value(const graph& g, const op& select) {
     const op* end = reached(g, select.outputs.at(0).id, {"SoftMax", "Exp"});
     if (!end) return {-8.0, 8.0};
@@ -55,8 +53,7 @@ recipe masked_value(const graph& g, const op& select) {
     return constant(accepts ? minus_infinity : -10000.0);
 }
 
-// Shift of the row index in an implicit causal mask: Add adds the number of keys, Subtract
-// subtracts the number of queries.
+// Shift of the row index in an implicit causal mask.
 recipe index_shift(const op& consumer) {
     const dims& shape = consumer.outputs.at(0).shape;
     if (shape.size() < 2) return constant(0);
@@ -122,7 +119,7 @@ tensor fill_bits(const logical_tensor& t, test::generator& random) {
         const std::uint64_t bits = random();
         std::memcpy(result.bytes.data() + i, &bits, std::min(sizeof bits, result.bytes.size() - i));
     }
-    // Patterns that arithmetic would change: -0.0, a signalling NaN, a NaN payload.
+    // Patterns that arithmetic could change: -0.0, a signalling NaN, a NaN payload.
     const std::size_t width = result.width();
     for (std::size_t i = 0; i + 1 < result.count(); i += 13)
         for (std::size_t b = 0; b < width; ++b)

@@ -16,7 +16,7 @@ struct fill_policy {
     std::uint64_t seed = 1;
 };
 
-// Whether every op only moves elements, so that the result of any bit pattern is exact.
+// Whether every op only moves elements, so that results are exact for any bit pattern.
 bool bits_only(const graph& g);
 
 // Dense values of every graph input, by id, in the declared types. Attention graphs get typical

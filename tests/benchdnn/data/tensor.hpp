@@ -1,7 +1,6 @@
 #pragma once
 
-// The oracle's tensors are dense, row-major, and own their bytes. This code shares nothing with
-// src/.
+// The oracle's dense, row-major tensors, which own their bytes. This code shares nothing with src/.
 
 #include "model/graph.hpp"
 

@@ -18,8 +18,8 @@ struct product {
     data_type result;
     std::int64_t depth;
 };
-// Draws operand `slot`: integers in a range that depends on the types. The larger `depth` is, the
-// more elements of the first operand are 0, to keep sums of products exact in the result's type.
+// Draws operand `slot`: integers in a range that depends on the types. With a larger `depth`, more
+// elements of the first operand are 0, so that sums of products stay exact in the result's type.
 numbers draw_operand(const product& p, std::size_t slot, std::size_t count);
 
 // Draws an input of a binary operator or a Select. `argument` is 1 or 2 for a source, 3 for cond.

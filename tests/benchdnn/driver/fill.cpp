@@ -136,8 +136,8 @@ private:
         displace(scales, draw_from({0.0625, 0.125, 0.25}, count_of(scales)));
     }
 
-    // Displaces the mask: the graph input of an Add or Select that feeds the SoftMax. In the
-    // backward graph, the Add or Select feeds the Subtract of the statistics instead.
+    // Displaces the mask: the graph input of an Add or Select that feeds the SoftMax, or in the
+    // backward graph the Subtract of the statistics.
     void put_mask(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ == pattern::other || !reader || o.outputs[0].dtype == data_type::s32) return;

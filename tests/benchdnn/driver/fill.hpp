@@ -7,9 +7,9 @@
 
 namespace maskwise::bench::driver {
 
-// `values` holds the harness's values of every graph input of `g`. Returns `values` with the
-// driver's values for each input for which the driver has a rule. The driver has no rule for an
-// input of Exp, for example. All shapes must be known.
+// `values` holds the harness's values of every graph input of `g`. Returns `values`, with the
+// driver's values where the driver has a rule; it has none for an input of Exp, for example. All
+// shapes must be known.
 tensor_map fill_inputs(const graph& g, tensor_map values);
 
 } // namespace maskwise::bench::driver

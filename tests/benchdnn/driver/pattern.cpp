@@ -16,7 +16,7 @@ const kinds to_values{"Dequantize", "TypeCast", "Quantize", "Dropout"};
 const kinds to_exp{"Divide", "Multiply", "Add", "Subtract", "Select", "GenIndex", "GreaterEqual"};
 const kinds to_gradients{"Divide", "Multiply", "TypeCast"};
 
-// Follows first readers from `o` to the first op of `kind`, which may be `o`. Null if an op on the
+// Follows first readers from `o` to an op of `kind`, which may be `o` itself. Null if an op on the
 // way is not in `between` or has no reader.
 const op* follow(const graph& g, const op* o, const std::string& kind, const kinds& between) {
     while (o && o->kind != kind) o = between.count(o->kind) > 0 ? first_reader(g, *o) : nullptr;
@@ -78,9 +78,9 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
     return nullptr;
 }
 
-// The type that a result is rounded to: the result's type, or the type after the one or two casts
-// that read the result. undef if no op of the partition reads the result. Also undef if the first
-// cast ends the partition or feeds a Quantize, which rounds anyway.
+// The type that a result is rounded to: its own, or the type after the one or two casts that read
+// it. undef if no op of the partition reads the result, or if the first cast ends the partition or
+// feeds a Quantize, which rounds anyway.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {
     const op* reader = reader_in(whole, part, o);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The patterns that oneDNN's driver recognizes in a graph. The patterns decide where the reference
-// rounds, and which inputs hold a mask.
+// The patterns that oneDNN's driver recognizes. They decide where the reference rounds, and which
+// inputs hold a mask.
 
 #include "model/graph.hpp"
 
@@ -24,7 +24,7 @@ struct roundings {
 };
 
 // `o` is an op of the partition `part` of `whole`. The reference rounds only at attention's SoftMax
-// and at some products of attention's backward graph. Other values stay f32.
+// and at some MatMuls of attention's backward graph. Other values stay f32.
 roundings roundings_of(const graph& whole, const graph& part, const op& o);
 
 } // namespace maskwise::bench::driver

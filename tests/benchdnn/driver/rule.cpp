@@ -12,7 +12,7 @@ namespace maskwise::bench::driver {
 namespace {
 
 constexpr double f32_epsilon = std::numeric_limits<float>::epsilon();
-constexpr double tiny = 1e-5; // for references up to this size, the absolute error is compared
+constexpr double tiny = 1e-5; // up to this magnitude, the absolute error counts
 constexpr double norm_limit = 3e-3;
 constexpr std::size_t points_per_miss = 1024;
 
@@ -41,7 +41,7 @@ double relative_of(const op& o, std::size_t index, data_type type) {
         return by_tanh || eltwise_less_precise.count(o.kind) > 0 ? 4e-5 : 4e-6;
     }
     if (binary.count(o.kind) > 0 || o.kind.starts_with("Reduce")) return epsilon(type);
-    return 0.0; // products, casts and moves must be equal
+    return 0.0; // MatMuls, casts and moves must be equal
 }
 
 double rounded(data_type type, double value) {

@@ -10,8 +10,8 @@ namespace maskwise::bench::driver {
 struct rule {
     double relative = 0.0;    // allowed relative error of an element
     double absolute = 0.0;    // an element also agrees if its absolute error is below this
-    bool has_eltwise = false; // this op or an earlier op of the partition is an element-wise
-                              // function, so the wider limits of these functions apply, too
+    bool has_eltwise = false; // the partition has an eltwise op up to this op, so the wider limits
+                              // of eltwise ops also apply
     bool nan_allowed = false; // NaN agrees with NaN, infinity with equal infinity
 };
 

@@ -1,5 +1,5 @@
 // Wrappers of oneDNN's functions, linked before oneDNN into maskwise-bench-faulty. They plant the
-// fault that MASKWISE_BENCH_FAULT names. Tests require that the harness notices each fault.
+// fault that MASKWISE_BENCH_FAULT names, which the harness must notice.
 
 #include "support/grid.hpp"
 #include "support/numbers.hpp"
@@ -39,7 +39,6 @@ struct extent {
     dnnl_graph_logical_tensor_t lt;
 };
 
-// Every tensor that the client has created.
 std::map<const_dnnl_graph_tensor_t, extent>& tensors() {
     static std::map<const_dnnl_graph_tensor_t, extent> list;
     return list;
@@ -56,7 +55,7 @@ void* volatile lost = nullptr;
 
 using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
 
-// Leaks memory. Writes to the memory, so that it becomes resident.
+// Leaks memory. Writes to it, so that it becomes resident.
 void lose_memory() {
     constexpr std::size_t bytes = 32768;
     if (!planted("leak")) return;
@@ -106,8 +105,8 @@ test::grid read_grid(const extent& e) {
     return numbers;
 }
 
-// Causal attention that divides by the weights' sum only after the second product. With
-// `rounds_weights`, the undivided weights are rounded to bf16.
+// Causal attention that normalizes after the second MatMul. `rounds_weights` rounds the
+// unnormalized weights to bf16.
 std::vector<double> divide_late(const test::grid& query, const test::grid& key,
                                 const test::grid& value, double factor, bool rounds_weights) {
     constexpr std::size_t axis = 2;
@@ -131,7 +130,7 @@ std::vector<double> divide_late(const test::grid& query, const test::grid& key,
 void spoil_rounding(const tensor_list& inputs, const tensor_list& outputs) {
     if (!planted("late_division") && !planted("early_rounding")) return;
     const extent* result = find_id(outputs, 12);
-    if (!result || !find_id(inputs, 0)) return; // a one-op run for the driver's reference
+    if (!result || !find_id(inputs, 0)) return; // a single op, run for the driver's reference
     const extent& factor = *find_id(inputs, 2);
     const auto numbers =
         divide_late(read_grid(*find_id(inputs, 0)), read_grid(*find_id(inputs, 1)),
@@ -210,7 +209,7 @@ using execute_v2 = dnnl_status_t(const_dnnl_graph_compiled_partition_t, dnnl_str
                                  const_dnnl_graph_tensor_t*, std::size_t,
                                  const_dnnl_graph_tensor_t*, const_dnnl_graph_tensor_t);
 
-// Declared here, because older headers lack dnnl_graph_compiled_partition_execute_v2.
+// Older headers do not declare this function.
 dnnl_status_t dnnl_graph_compiled_partition_execute_v2(
     const_dnnl_graph_compiled_partition_t compiled, dnnl_stream_t stream, std::size_t inputs_num,
     const_dnnl_graph_tensor_t* inputs, std::size_t outputs_num, const_dnnl_graph_tensor_t* outputs,

@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// The options of one test. Each string except `file` holds the text of the option with its name.
+// The options of one test. Each string except `file` holds the text of the option of its name.
 struct case_config {
     std::string file;
     bool is_of_batch = false; // whether a batch file names the case
@@ -26,7 +26,7 @@ struct case_config {
 
     std::string mask = "auto";
     std::string fill = "auto";
-    // "maskwise" or "onednn": the library that must run each partition with a Select; each
+    // "maskwise" or "onednn": the library that must run each partition that has a Select, or every
     // partition if the graph has no Select.
     std::string owner;
     std::string expect; // the status that the case must end with

@@ -41,8 +41,8 @@ void expand_case(const flag_state& state, case_config c, std::vector<case_config
     // clang-format on
 }
 
-// The path relative to the current folder, where repro lines are run. If the file is outside this
-// folder, `path` without redundant parts.
+// Returns the path relative to the current folder, where repro lines are run. Returns the
+// normalized path if the file is outside this folder.
 std::string shortest(const fs::path& path) {
     const std::string full = path.lexically_normal().string();
     const std::string relative = fs::absolute(path).lexically_relative(fs::current_path()).string();
@@ -50,8 +50,8 @@ std::string shortest(const fs::path& path) {
 }
 
 // Finds case and batch files. Tries the name itself, then the name in each known folder, then in
-// each known folder's parent, because oneDNN's batches are relative to a parent. The known folders
-// are the folders of earlier files, latest first, and the project's benchdnn_inputs/.
+// each known folder's parent, because oneDNN's batches are relative to a parent. Known are the
+// folders of earlier files, latest first, and the project's benchdnn_inputs/.
 class search_path {
 public:
     explicit search_path(const fs::path& program) {

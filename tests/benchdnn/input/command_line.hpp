@@ -27,16 +27,16 @@ struct command_line {
 };
 
 // Options act on every later --case, as in oneDNN's driver. --batch reads more options and cases
-// from a file. `program` is this executable's path. Case and batch files are also searched relative
-// to `program`. Throws input_error on an unknown flag, a bad value, a missing file, and a case
+// from a file. Case and batch files are also searched relative to `program`, this executable's
+// path. Throws input_error on an unknown flag, a bad value or a missing file. Also throws on a case
 // option after the last --case, unless the option restores its default.
 command_line parse_command_line(const std::vector<std::string>& arguments,
                                 const std::string& program);
 
 std::string help_text();
 
-// The tokens of a batch file. Whitespace separates tokens, '#' begins a comment, and a '\' at a
-// token's end joins the next token.
+// The tokens of a batch file, separated by whitespace. '#' begins a comment. A '\' at a token's end
+// joins the next token.
 std::vector<std::string> tokenize_batch(const std::string& text);
 
 } // namespace maskwise::bench

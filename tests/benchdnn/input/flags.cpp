@@ -19,7 +19,7 @@ T parse_number(const std::string& value, T lowest) {
     T number{};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number < lowest)
-        throw input_error(fmt::format("'{}' is not a number of at least {}", value, lowest));
+        throw input_error(fmt::format("'{}' is not an integer of at least {}", value, lowest));
     return number;
 }
 
@@ -108,7 +108,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.op_attrs = split(v, ','); }},
     {"dt", "TYPE,... or ID:TYPE+...", "f32, bf16 or f16 for the whole graph, or a type by tensor id", "--dt=f32,bf16",
      [](flag_state& s, run_options&, const std::string& v) { s.dt = parse_dt(v); }},
-    {"mb", "N,...", "new leading extent of the inputs whose leading extent is the largest; 0: unchanged", "--mb=4",
+    {"mb", "N,...", "batch size: replaces the largest leading extent of the inputs; 0: unchanged", "--mb=4",
      [](flag_state& s, run_options&, const std::string& v) { s.mb = parse_mb(v); }},
     {"op-kind", "ID:KIND+...", "replace an op's operator; 'undef' removes the op", "--op-kind=1:Multiply",
      [](flag_state& s, run_options&, const std::string& v) { s.op_kind = split(v, ','); }},
@@ -120,7 +120,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.expected_n_partitions = parse_number<int>(v, 0); }},
     {"mask", "WORD,...", "contents of boolean inputs: auto, random, causal, padding, ones, zeros, runs", "--mask=random,causal",
      [](flag_state& s, run_options&, const std::string& v) { s.mask = parse_masks(v); }},
-    {"fill", "auto|own|driver|bits|finite", "contents of inputs. finite: the harness's values; bits: any bit pattern, if all operators only move elements; own: bits if Maskwise runs every Select, else finite; driver: the values and the rule of oneDNN's driver; auto: own, then driver if --mask is auto and an operator computes", "--fill=driver",
+    {"fill", "auto|own|driver|bits|finite", "contents of inputs. finite: the harness's values; bits: any bit pattern if every op only moves elements, else finite; own: bits if Maskwise runs every Select, else finite; driver: inputs and error bounds of oneDNN's driver; auto: own, and also driver if --mask is auto and an op does arithmetic", "--fill=driver",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.fill = one_of(v, {"auto", "own", "driver", "bits", "finite"}); }},
     {"owner", "maskwise|onednn", "fail unless this library executes every partition that holds a Select (every partition if there is no Select)", "--owner=maskwise",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.owner = one_of(v, {"", "maskwise", "onednn"}); }},
@@ -134,7 +134,7 @@ constexpr flag flags[] = {
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.max_ms_per_prb = parse_number<int>(v, 1); }},
     {"cold-cache", "none|all", "all: drop the test's buffers from the caches before each measurement", "--cold-cache=all",
      [](flag_state& s, run_options&, const std::string& v) { s.fixed.cold_cache = one_of(v, {"none", "all"}) == "all"; }},
-    {"engine", "cpu", "accepted for command lines of oneDNN's driver; only cpu exists here", "--engine=cpu",
+    {"engine", "cpu", "for compatibility with oneDNN's driver; only cpu is supported", "--engine=cpu",
      [](flag_state&, run_options&, const std::string& v) { one_of(v, {"cpu"}); }},
     {"perf-template", "def|csv|TEXT", "format of a measurement: %engine% %name% %prb% %-time% %~time% %0time% %+time% %bytes% %-bw% ...", "--perf-template=%prb%,%-time%",
      [](flag_state&, run_options& r, const std::string& v) { r.perf_template = v; }},
@@ -185,8 +185,8 @@ void apply_flag(const std::string& name, const std::string& value, flag_state& s
 std::string help_text() {
     std::string text =
         "usage: maskwise-bench [OPTIONS] --case=FILE | --batch=FILE ...\n"
-        "Options act on every --case after them. After the last --case, an option of a case may\n"
-        "only restore its default.\n\n";
+        "Options act on every --case after them. A case option after the last --case is an error,\n"
+        "unless it restores its default.\n\n";
     for (const flag& f : flags)
         text += fmt::format("  --{}{}{}\n      {}\n      example: {}\n", f.name,
                             f.argument.empty() || f.argument[0] == '[' ? "" : "=", f.argument,

@@ -71,8 +71,8 @@ void set_shape(logical_tensor& t, const shape_text& shape) {
                                       t.shape.size()));
 }
 
-// Among the inputs of rank 2 or more, those with the largest leading extent get `mb`. Inputs with a
-// smaller leading extent are broadcast.
+// Sets the leading extent to `mb` for each input of rank 2 or more whose leading extent is the
+// largest. Inputs with a smaller leading extent are broadcast.
 void rewrite_mb(graph& g, std::int64_t mb) {
     std::int64_t largest = 0;
     for (const std::size_t id : graph_inputs(g)) {

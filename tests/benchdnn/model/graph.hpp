@@ -77,7 +77,7 @@ std::string to_text(const dims& shape); // "2x3x4"; "-" for 0-D; "?" for unknown
 // NumPy's broadcast of two shapes. Throws input_error if the shapes do not broadcast.
 dims broadcast(const dims& a, const dims& b);
 
-// Counts an axis, which may be negative, from the front. Throws input_error if the axis is outside
+// Converts an axis, which may be negative, to an index. Throws input_error if the axis is outside
 // the rank.
 std::size_t front_axis(std::int64_t axis, std::size_t rank);
 

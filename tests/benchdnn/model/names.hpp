@@ -1,7 +1,7 @@
 #pragma once
 
-// The words of a case file and their numbers in oneDNN's C interface. The numbers never change. The
-// harness lists them because its oneDNN headers may be older than an operator of a case.
+// The names in a case file and their numbers in oneDNN's C API. The numbers never change. The
+// harness lists them because its oneDNN headers may lack an operator of a case.
 
 #include <cstddef>
 #include <optional>

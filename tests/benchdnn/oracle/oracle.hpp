@@ -23,7 +23,7 @@ using operands = std::vector<const tensor*>;
 // The kind of the graph's first operator that the oracle lacks, or empty.
 std::string first_op_without_oracle(const graph& g);
 
-// Values of the tensors in `wanted`. `inputs` holds every graph input. All shapes of `g` are known.
+// Values of the tensors in `wanted`. `inputs` holds every graph input. All shapes must be known.
 // Throws input_error if shapes do not fit or the oracle lacks an operator.
 tensor_map evaluate(const graph& g, tensor_map inputs, const std::set<std::size_t>& wanted);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The functions that main calls after it has read the command line.
+// The functions that main calls after parsing the command line.
 
 #include "input/command_line.hpp"
 

@@ -5,8 +5,8 @@
 
 namespace maskwise::bench {
 
-// Remembers how to start this program again. If a separate loader started the program, for a lane
-// that needs a newer libc, the command begins with this loader and its arguments.
+// Remembers how to start this program again. In a lane that needs a newer libc, the command begins
+// with the separate loader and its arguments.
 void remember_command(int argc, char** argv);
 
 // The path of this program's file.

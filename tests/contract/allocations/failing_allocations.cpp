@@ -1,6 +1,6 @@
-// A client builds, compiles and executes a graph while Maskwise's allocations fail: for every n,
-// only the nth allocation, or the nth and all later allocations. Each call returns out_of_memory or
-// succeeds without the memory. Nothing leaks, and the client works again right after.
+// For every n, a client builds, compiles and executes a graph while Maskwise's nth allocation
+// fails, alone or with all later ones. Each call must succeed or return out_of_memory. Nothing
+// leaks, and the next run succeeds.
 
 #include "own_allocations.hpp"
 
@@ -15,8 +15,8 @@ namespace {
 
 using namespace test;
 
-// Returns the status of the first failed call. Returns nullopt and stores every tensor in `bytes`
-// if no call fails.
+// Returns the status of the first failed call. If no call fails, returns nullopt and stores every
+// tensor in `bytes`.
 std::optional<dnnl_status_t> run_client(const std::vector<node>& nodes, memory& bytes) {
     const failures_are_thrown thrown;
     try {
@@ -36,7 +36,7 @@ node soft_max_of(std::size_t id, const logical_tensor& from, const logical_tenso
             {{dnnl_graph_op_attr_axis, std::vector<std::int64_t>{-1}}}};
 }
 
-// An extent that no earlier client had, so that no plan is cached.
+// Returns a new extent per call, so that no plan is cached.
 std::int64_t new_extent() {
     static std::int64_t last = 100;
     return ++last;
@@ -49,7 +49,7 @@ std::vector<node> one_select() {
     return {select};
 }
 
-// Attention. oneDNN 3.8 and newer make one partition of this graph.
+// oneDNN 3.8 and newer make one partition of this graph.
 std::vector<node> attention() {
     const std::int64_t n = new_extent();
     const auto scores = [n](std::size_t id) { return dense(id, dnnl_f32, {1, 2, n, n}); };
@@ -65,8 +65,8 @@ std::vector<node> attention() {
             {5, dnnl_graph_op_matmul, {scores(8), rows(9)}, {rows(10)}}};
 }
 
-// Two pairs of Select and SoftMax. If Maskwise has no memory to merge one pair, Maskwise still
-// merges the other pair.
+// Two pairs of Select and SoftMax. If an allocation fails while Maskwise merges one pair, Maskwise
+// still merges the other.
 std::vector<node> merged() {
     const std::int64_t n = new_extent();
     const auto cond = dense(0, dnnl_boolean, {3, n});
@@ -79,8 +79,7 @@ std::vector<node> merged() {
 
 using scenario_nodes = std::vector<node> (*)();
 
-// Runs a client with failing allocations, frees its buffers, and returns whether an allocation
-// failed.
+// Runs a client with failing allocations. Returns whether an allocation failed.
 bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     memory bytes;
     own_allocations::fail(nth, onwards);
@@ -90,8 +89,8 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
     return failed;
 }
 
-// The least growth of live blocks in up to 20 runs with cached shapes. A leak leaves blocks in
-// every run. The handle table leaves a node or bucket only in some runs.
+// Returns the least growth of live blocks in up to 20 runs with cached shapes. A leak adds blocks
+// in every run, the handle table only in some.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {

@@ -53,7 +53,7 @@ libraries find_libraries() {
     return ranges;
 }
 
-// The allocator of `blocks`. operator new inserts into `blocks`, so this allocator calls malloc.
+// Uses malloc, because operator new inserts into `blocks`.
 template <typename T>
 struct plain_memory {
     using value_type = T;
@@ -68,8 +68,8 @@ struct plain_memory {
 std::atomic<bool> watching{false};
 std::mutex mutex; // guards `blocks`, until_failure, fails_onwards and has_failed
 libraries loaded;
-// Maskwise's live blocks. Never destroyed, because operator delete still uses the set while other
-// static objects are destroyed.
+// Maskwise's live blocks. Never destroyed, because destructors of static objects call operator
+// delete, which uses the set.
 auto& blocks =
     *new std::unordered_set<void*, std::hash<void*>, std::equal_to<>, plain_memory<void*>>;
 std::int64_t until_failure = -1; // -1: no allocation fails
@@ -78,8 +78,8 @@ bool has_failed = false;
 thread_local bool inside = false;
 
 // Whether the first caller outside this program and the C++ library is the plugin. Walks the stack
-// only if `caller` does not decide: a walk takes microseconds, and oneDNN 3.2 allocates tens of
-// thousands of times per graph.
+// only if `caller` is in one of these two: a walk takes microseconds, and oneDNN 3.2 allocates tens
+// of thousands of times per graph.
 bool is_own_call(const void* caller) {
     if (loaded.plugin.holds(caller)) return true;
     if (!loaded.program.holds(caller) && !loaded.cxx.holds(caller)) return false;

@@ -4,18 +4,18 @@
 
 namespace maskwise::contract {
 
-// Replaces the process's operator new. Can make the allocations of Maskwise's plugin fail. These
-// include allocations that the C++ library makes for the plugin.
+// Replaces the process's operator new. Can fail allocations that Maskwise's plugin makes, directly
+// or through the C++ library.
 namespace own_allocations {
 
-// The `nth` allocation of Maskwise from now fails (0: the next allocation). With `onwards`, all
-// later allocations fail, too.
+// Makes Maskwise's `nth` allocation from now fail (0: the next) and, with `onwards`, all later
+// ones.
 void fail(std::int64_t nth, bool onwards);
-// Ends the failures that fail() began. Returns whether an allocation failed.
+// Ends the effect of fail(). Returns whether an allocation failed.
 bool stop();
 
-// The number of Maskwise's live blocks. Blocks from before the first call of living() or fail() do
-// not count.
+// Returns the number of live blocks that Maskwise allocated after the first call of living() or
+// fail().
 std::int64_t living();
 
 } // namespace own_allocations

@@ -1,6 +1,6 @@
-// usage: overhead OPS MILLISECONDS. For MILLISECONDS, builds and partitions a graph again and
-// again: a chain of OPS element-wise operators without Select. Prints the nanoseconds of CPU time
-// of the fastest round. compare_overhead.py compares the times with and without the plugin.
+// usage: overhead OPS MILLISECONDS. Repeatedly builds and partitions a chain of OPS element-wise
+// operators without Select, for MILLISECONDS. Prints the fastest round's CPU time in nanoseconds.
+// compare_overhead.py compares the times with and without the plugin.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 
@@ -27,8 +27,7 @@ void require(dnnl_status_t status) {
     if (status != dnnl_success) std::exit(1);
 }
 
-// Adds a chain of operators, alternately x + x and relu(x). Each operator reads the previous
-// operator's result.
+// Adds a chain of operators, alternately x + x and relu(x).
 void add_ops(dnnl_graph_graph_t graph, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         const bool adds = i % 2 == 0;
@@ -60,7 +59,6 @@ void build_and_partition(std::size_t ops) {
     require(dnnl_graph_graph_destroy(graph));
 }
 
-// CPU time of this thread.
 double nanoseconds_worked() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -23,7 +23,7 @@ constexpr int skipped = 77;
 
 using namespace maskwise::test;
 
-// A ReLU partition. Compiled once, then executed repeatedly on the same tensors.
+// A ReLU partition, compiled once and executed repeatedly on the same tensors.
 struct relu {
     node spec{1, dnnl_graph_op_relu, {dense(0, dnnl_f32, {4})}, {dense(1, dnnl_f32, {4})}};
     std::vector<owned_partition> partitions = partitions_of(build({spec}).get());
@@ -74,7 +74,7 @@ struct counts {
     long total = 0, in_plugin = 0;
 };
 
-// Counts steps until the second SIGSTOP, or until the process ends.
+// Counts steps until the second SIGSTOP or the end of the process.
 counts count_steps(pid_t process, const ranges& code) {
     counts seen;
     int state = 0;

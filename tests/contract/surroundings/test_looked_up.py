@@ -51,7 +51,7 @@ class LookedUp(LaneCase):
             self.assertEqual(attention.get("attention partitions"), "1")
 
     def assert_untouched(self, done: Done) -> None:
-        """The client's results must be those without the plugin."""
+        """The results must equal those without the plugin."""
         self.assertEqual(words(done), words(self.opens()), done.stderr)
         self.assertEqual(words(done)["select maskwise"], "0")
 

@@ -29,7 +29,7 @@ import unittest_report
 
 @dataclass
 class Setting:
-    """The arguments of the command line."""
+    """The command line's arguments."""
 
     runner: str = ""
     plugin: str = ""
@@ -88,8 +88,7 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """A folder for LD_LIBRARY_PATH with a libtbb that the loader cannot load. The effect equals
-    that of a missing libtbb."""
+    """Yields a folder for LD_LIBRARY_PATH whose libtbb cannot be loaded, as if it were missing."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -318,8 +317,7 @@ class Loading(LaneCase):
             self.assert_right(done)
 
     def test_a_libdnnl_newer_than_maskwise_knows(self) -> None:
-        """oneDNN compiles Maskwise's partitions, too, so that functions unknown to Maskwise work on
-        them."""
+        """oneDNN also compiles Maskwise's partitions, so that its newer functions work on them."""
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
             facts = words(client(older))
@@ -441,7 +439,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Names and texts of dumps. ID replaces ids: only compiles by oneDNN advance the ids."""
+        """Returns names and texts of dumps. Replaces ids, which only oneDNN's compiles advance."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

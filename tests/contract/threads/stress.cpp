@@ -1,6 +1,5 @@
-// Clients with many threads. In one test, all threads build, compile, execute and destroy graphs.
-// In other tests, threads share a compiled partition, create and destroy handles meanwhile, or call
-// from separate task arenas. Other tests fork the process.
+// Clients whose threads use separate graphs, share a compiled partition, create and destroy
+// handles, call from separate task arenas, or fork the process.
 
 #include "support/client/graph_client.hpp"
 #include "support/client/library_facts.hpp"
@@ -41,7 +40,7 @@ std::vector<std::uint8_t> expected(const node& spec) {
     return bytes.at(3);
 }
 
-// A compiled partition and its expected result. Each caller has its own stream, because oneDNN's
+// A compiled partition and its expected result. Each thread passes its own stream, because oneDNN's
 // streams are not thread-safe.
 class job {
 public:

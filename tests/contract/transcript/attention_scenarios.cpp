@@ -1,6 +1,5 @@
 // oneDNN makes one partition of a MatMul and the Select that masks its scores. Maskwise runs this
-// partition if it can. The results must equal oneDNN's for everything that the client passes to
-// compile.
+// partition if it can. The results must equal oneDNN's for all tensors that compile receives.
 
 #include "select_graph.hpp"
 
@@ -21,7 +20,7 @@ constexpr std::size_t query = 10, key = 11, scores = 12, factor = 13, scaled = 1
                       column = 22, plus = 23, minus = 24, moved = 25, back = 26;
 const dims matrix{2, 4, 8};
 
-// The tensors that are passed to compile. Some tensors differ from the graph's.
+// The tensors passed to compile. Some differ from the graph's.
 struct attention_case {
     const char* name;
     std::vector<logical_tensor> inputs, outputs;
@@ -98,7 +97,6 @@ const std::vector<attention_case>& cases() {
     return list;
 }
 
-// Runs a MatMul, a Divide and a Select.
 void run_scores(const transcript& out, const void* data) {
     const auto& problem = *static_cast<const attention_case*>(data);
     const auto in = graph_inputs();
@@ -114,7 +112,7 @@ void run_scores(const transcript& out, const void* data) {
 }
 
 // Causal attention. `plus` and `minus` shift the causal boundary. `in_graph` changes tensors of the
-// graph, `at_compile` changes tensors passed to compile.
+// graph, and `at_compile` changes tensors passed to compile.
 struct causal_case {
     const char* name;
     std::vector<logical_tensor> in_graph, at_compile;
@@ -143,7 +141,7 @@ const std::vector<causal_case>& causal_cases() {
     return list;
 }
 
-// Older headers lack GenIndex and GreaterEqual, so this function names these operators by number.
+// Names GenIndex and GreaterEqual by number, because older headers lack both.
 owned_graph causal_graph(const std::vector<logical_tensor>& changes) {
     constexpr auto gen_index = static_cast<dnnl_graph_op_kind_t>(84);
     constexpr auto greater_equal = static_cast<dnnl_graph_op_kind_t>(85);
@@ -191,8 +189,8 @@ memory causal_inputs(const std::vector<logical_tensor>& inputs) {
     return bytes;
 }
 
-// The hash of means of up to eight integers. Exact means are multiples of 1/840. Rounding to such
-// multiples makes the hash independent of rounding errors.
+// Hashes means of up to eight integers. Exact means are multiples of 1/840. Rounding to these
+// multiples removes rounding errors.
 std::string text_of_means(const std::vector<std::uint8_t>& bytes) {
     std::vector<std::uint8_t> means;
     for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {

@@ -1,7 +1,7 @@
 """Tests that the plugin computes the same Select results with every oneDNN version (lane).
 
 Runs each lane's transcript client with the plugin. Compares the results of all `compile/`
-and `wrong/` scenarios, including the hashes of dst, with the results of the first lane.
+and `wrong/` scenarios, including the hashes of dst, with the first lane's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin, and compares the answers.
 
 Every difference must be in the file --differences. Every entry of the file whose versions and
-condition apply must occur, unless the entry is optional. So the file has exactly the differences
-between Maskwise and oneDNN. The client's scenario "facts" prints the library's version and the
-conditions.
+condition apply must occur, unless the entry is optional. The client's scenario "facts" prints
+oneDNN's version and the values of the conditions.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def compare(alone: dict[Key, str], plugin: dict[Key, str], rules: list[Rule]) ->
 
 
 def without(patterns: list[str], answers: dict[Key, str]) -> dict[Key, str]:
-    """Drops the scenarios that match a pattern. Their answers vary from run to run."""
+    """Drops the scenarios that match a pattern, because their answers vary between runs."""
     return {
         key: answer
         for key, answer in answers.items()

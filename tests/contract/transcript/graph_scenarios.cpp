@@ -1,5 +1,4 @@
-// Notes the number, order, ports and operators of partitions. Most graphs have Selects among other
-// operators, and some graphs have no Select.
+// Notes the number, order, ports and operators of partitions. Most graphs contain Selects.
 
 #include "select_graph.hpp"
 
@@ -19,8 +18,8 @@ logical_tensor square(std::size_t id) {
     return dense(id, f32, {8, 8});
 }
 
-// The name of each noted call has the policy: for these scenarios, differences.txt lists
-// differences only under policy fusion.
+// Names of noted calls contain the policy, because differences.txt lists differences of these
+// scenarios only under policy fusion.
 std::string name_of(dnnl_graph_partition_policy_t policy) {
     return policy == dnnl_graph_partition_policy_fusion ? "fusion " : "debug ";
 }

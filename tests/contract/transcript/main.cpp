@@ -1,6 +1,6 @@
-// usage: transcript [SCENARIO...]. Runs all scenarios, or the named scenarios, in a child process.
-// If oneDNN ends the process, a new child runs the remaining scenarios. One child per scenario
-// would be slower, because each child would start a SYCL runtime.
+// usage: transcript [SCENARIO...]. Runs all or the named scenarios in a child process. If oneDNN
+// ends the process, a new child runs the remaining scenarios. One child per scenario would be
+// slower, because each child would start a SYCL runtime.
 
 #include "transcript.hpp"
 

@@ -70,7 +70,6 @@ struct ready {
                                   : nullptr;
 };
 
-// Executes with the four operands at these addresses.
 dnnl_status_t execute_at(const ready& r, const std::vector<void*>& data) {
     const logical_tensor* const operands[] = {&r.cond, &r.src_0, &r.src_1, &r.dst};
     std::vector<owned_tensor> owners;

@@ -63,8 +63,8 @@ protected:
     owned_partition partition;
 };
 
-// 1: functions that take a partition or a compiled partition accept handles that Maskwise executes.
-// Among these functions are a SYCL function and a function that no public header declares.
+// 1: every function accepts the partitions and compiled partitions that Maskwise executes, even a
+// SYCL function and a function that no public header declares.
 TEST_F(traps, trap_01_every_function_accepts_the_handles) {
     std::size_t id = 0;
     EXPECT_EQ(dnnl_graph_partition_get_id(partition.get(), &id), dnnl_success);
@@ -148,9 +148,8 @@ TEST_F(traps, trap_06_descriptions_of_executed_tensors_do_not_count) {
     EXPECT_EQ(bytes[dst.id], expected(select_node));
 }
 
-// 7: if the client requests more partitions than exist, the call succeeds and creates empty objects
-// for the rest. Every call returns new handles with new ids. filter may run again with another
-// policy.
+// 7: a request for more partitions than exist succeeds and creates empty objects for the rest.
+// Every call returns new handles with new ids. filter may run again with another policy.
 TEST_F(traps, trap_07_counts_and_fresh_handles) {
     std::set<std::size_t> ids;
     std::vector<owned_partition> older;
@@ -245,8 +244,8 @@ TEST(traps_of_callbacks, trap_12_exceptions_of_callbacks_reach_the_client) {
     EXPECT_TRUE(a_throwing_allocator_reaches_the_client());
 }
 
-// 13: some calls succeed unexpectedly. For example, a partition can be created from one operator
-// without a graph. Maskwise also executes this partition. The transcripts handles/queries and
+// 13: some calls succeed unexpectedly. For example, a client can create a partition from one
+// operator without a graph. Maskwise executes it, too. The transcripts handles/queries and
 // schema/two_inputs test more of these calls.
 TEST_F(traps, trap_13_partition_of_a_single_operator) {
     dnnl_graph_partition_t raw = nullptr;
@@ -320,7 +319,6 @@ TEST_F(traps, trap_15_engines_come_and_go) {
     }
 }
 
-// Null is never a valid handle, even after many handles were created and destroyed.
 TEST_F(traps, null_handles_stay_invalid_after_many_handles) {
     std::vector<owned_compiled> many;
     std::vector<owned_graph> graphs;
@@ -372,7 +370,7 @@ TEST_F(traps, a_reused_handle_runs_the_last_compiled_partition) {
     }
 }
 
-// Maskwise and oneDNN compile the same handle in turns. Execution must use the latest result.
+// Execution must use the latest compilation.
 TEST_F(traps, one_handle_compiled_by_maskwise_and_by_onednn_in_turns) {
     const logical_tensor relu_out = dense(30, dnnl_f32, {9, 40});
     const auto relu_graph = build({{1, dnnl_graph_op_relu, {src_0}, {relu_out}}});

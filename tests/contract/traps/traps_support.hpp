@@ -1,7 +1,7 @@
 #pragma once
 
-// Calls functions that some versions of oneDNN lack. Looks the functions up by name, as clients for
-// several versions do.
+// Calls functions that some versions of oneDNN lack. Looks them up by name, as clients for several
+// versions do.
 
 #include "support/client/graph_client.hpp"
 
@@ -15,7 +15,7 @@ bool is_equal(const logical_tensor& a, const logical_tensor& b);
 
 void ask_mangled_partition_kind(dnnl_graph_partition_t partition);
 
-// Down to create_ocl_allocator(), a status is dnnl_unimplemented if the process lacks the oneDNN
+// Each status down to create_ocl_allocator() is dnnl_unimplemented if the process lacks the oneDNN
 // function. `deps` points to a std::vector<sycl::event> or is null.
 dnnl_status_t execute_sycl(dnnl_graph_compiled_partition_t compiled, const node& spec,
                            const void* deps);

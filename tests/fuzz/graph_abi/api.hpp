@@ -6,8 +6,8 @@
 
 namespace maskwise::fuzz {
 
-// The functions that build and run a graph. with_plugin() has the program's functions, which are
-// the plugin's if the plugin is loaded. real() has oneDNN's functions.
+// Functions that build and run a graph. with_plugin() returns the program's functions: the
+// plugin's, if the plugin is loaded. real() returns oneDNN's.
 // clang-format off
 #define MASKWISE_FUZZ_CALLS(X) \
     X(op_create) X(op_destroy) X(op_add_input) X(op_add_output) X(op_set_attr_f32) \

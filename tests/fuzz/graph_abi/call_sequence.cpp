@@ -11,8 +11,7 @@ namespace {
 using test::draw;
 using test::one_in;
 
-// A handle of the plugin and the matching handle of oneDNN alone. Both handles are null once
-// destroyed.
+// The handles of the plugin and of oneDNN alone. Null once destroyed.
 template <typename Handle>
 using both = std::array<Handle, 2>;
 
@@ -36,7 +35,7 @@ public:
     }
 
 private:
-    // Calls the plugin and oneDNN alone. Notes a difference of the two statuses.
+    // Calls the plugin and oneDNN alone. Records the first call whose statuses differ.
     template <typename Call>
     int call(const char* name, const Call& of_side) {
         const int status = of_side(with_plugin(), 0U), other = of_side(real(), 1U);
@@ -54,7 +53,7 @@ private:
         handle = {};
     }
 
-    // Calls a function that has an output. Both libraries must set the same value.
+    // Both libraries must set the same output.
     template <typename Value, typename Handle, typename Function>
     void query(const char* name, const both<Handle>& handle, Function api::*function) {
         both<Value> outputs{};
@@ -84,7 +83,7 @@ private:
         call("op_create", [&](const api& side, std::size_t i) {
             return side.op_create(&op[i], description.id, description.kind, "op");
         });
-        // Most clients add the tensors now. Here some operators get tensors later or never.
+        // Some operators get their tensors later or never.
         if (one_in(random_, 4)) return;
         for (const auto& input : description.inputs) add(op, input, &api::op_add_input);
         for (const auto& output : description.outputs) add(op, output, &api::op_add_output);

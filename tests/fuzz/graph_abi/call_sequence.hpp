@@ -6,10 +6,10 @@
 
 namespace maskwise::fuzz {
 
-// Plays a client that calls in any order, with one to three operators and two graphs. Each operator
+// Plays a client that calls in any order, on one to three operators and two graphs. Each operator
 // may be destroyed, changed or added to a graph at any time. The client gets no partitions, because
-// getting partitions from oneDNN is slow. Every call goes to the plugin and to oneDNN alone.
-// Returns the first call whose results differ, or "".
+// oneDNN is slow to make them. Every call goes to the plugin and to oneDNN alone. Returns the first
+// call whose results differ, or "".
 std::string play_call_sequence(generator& random);
 
 } // namespace maskwise::fuzz

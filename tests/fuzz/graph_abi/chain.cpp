@@ -143,7 +143,7 @@ private:
         start(soft_max_of(current()));
     }
 
-    // Divisors are graph inputs of at least a half.
+    // Divisors are graph inputs with absolute values of at least 0.5.
     void draw_binary() {
         const auto row = current();
         static constexpr dnnl_graph_op_kind_t kinds[] = {
@@ -191,7 +191,8 @@ private:
                      whole_, from.largest, from.error));
     }
 
-    // The fill gives masked values no weight. A row without unmasked values becomes NaN or 0.
+    // The fill gives masked values no weight. If the fill is -infinity, a fully masked row becomes
+    // NaN or 0.
     void mask_soft_max(float hidden) {
         const auto cond = draw_cond();
         const auto row = current();
@@ -217,8 +218,7 @@ private:
         return result;
     }
 
-    // Comparisons have only operands that the client fills, because a nearly correct result may
-    // compare differently.
+    // Comparisons read only graph inputs, because a nearly correct result may compare differently.
     chain_value draw_cond() {
         const auto how = draw(random_, 0, 5);
         if (how == 0 && whole_.size() >= 2) return draw_causal_mask();
@@ -232,8 +232,8 @@ private:
         return to_.op(dnnl_graph_op_greater_equal, {left, right}, dnnl_boolean, whole_, 0, 0);
     }
 
-    // The shape of an attention's mask: equal for all heads, and maybe for all rows, columns or
-    // batches.
+    // An attention mask's shape: broadcast over heads, sometimes also over batches, rows or
+    // columns.
     dimensions draw_broadcast_mask() {
         auto shape = whole_;
         shape[1] = 0;

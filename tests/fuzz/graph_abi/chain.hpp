@@ -8,8 +8,8 @@
 
 namespace maskwise::fuzz {
 
-// A graph around a Select, and the client's tensors at compile. The tensors may have other extents,
-// ranks and layouts than at add_op. The lists may have another order or further tensors.
+// A graph around a Select, and the client's tensors at compile. The tensors may differ from those
+// at add_op in extents, rank and layout. The lists may be reversed or have further tensors.
 struct chain_description {
     graph_description graph;
     std::map<std::size_t, logical_tensor> now; // every tensor of the graph at compile, by id
@@ -18,17 +18,16 @@ struct chain_description {
     std::map<std::size_t, double> tolerance;   // of the operators' results
     std::set<std::size_t> open;                // results whose layout the library chooses
     bool lists_are_reversed = false, has_further_output = false;
-    // Id of a further tensor in the list of inputs: an unrelated tensor, or an operator's result.
-    // 0: there is no further tensor.
+    // Id of a further input: an unrelated tensor or an operator's result; 0: none.
     std::size_t further_input = 0;
 };
 
-// Draws element-wise operators, SoftMax and masks from indices around one or more Selects. Maskwise
+// Draws element-wise operators, SoftMax and GenIndex masks around one or more Selects. Maskwise
 // merges many of these graphs. `later`: see chain_writer.
 chain_description draw_chain(generator& random, generator& later);
 
-// Draws a MatMul, a Select and element-wise operators on the scores, mostly a SoftMax and a second
-// MatMul. oneDNN makes one partition of some of these graphs.
+// Draws attention: a MatMul, a Select and element-wise operators on the scores, mostly also a
+// SoftMax and a second MatMul. oneDNN fuses some of these graphs into one partition.
 chain_description draw_attention(generator& random, generator& later);
 
 std::string to_string(const chain_description& chain);

@@ -17,7 +17,7 @@ namespace maskwise::fuzz {
 namespace {
 
 // An exception leaves oneDNN's cache of compiled partitions inconsistent. oneDNN's primitive cache
-// ignores the strides of extents of 1, although oneDNN 3.13 generates different code for these
+// ignores strides along extents of 1, although oneDNN 3.13's generated code depends on these
 // strides.
 void switch_caches_off() {
     static const bool are_off =
@@ -32,8 +32,8 @@ public:
     judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
         : oracle_(chain, inputs), side_(side) {}
 
-    // Describes the fault of a tensor of `other` that was computed from this library's tensors.
-    // Empty if the tensor is right.
+    // Returns the fault of `other`'s tensor `id`, which was computed from this library's tensors,
+    // or "".
     std::string find_wrong(const chain_result& other, std::size_t id) const {
         bool loses_nans = false;
         return oracle_.find_wrong({other.tensors.at(id), other.bytes.at(id)}, loses_nans);
@@ -41,7 +41,7 @@ public:
 
     std::string find_wrong(std::size_t id) const { return find_wrong(side_, id); }
 
-    // If the tensor is wrong, later tensors are judged by the wrong values.
+    // If the tensor is wrong, the oracle computes later tensors from the wrong values.
     void continue_from(std::size_t id) {
         const laid_out stored{side_.tensors.at(id), side_.bytes.at(id)};
         bool loses_nans = false;
@@ -90,9 +90,9 @@ private:
                    .empty();
     }
 
-    // Whether oneDNN alone computes a wrong tensor, too, from the plugin's inputs. In oneDNN before
-    // 3.8, Select turns infinities into NaN. This NaN hides wrong products. oneDNN 3.13 reads
-    // outside a broadcast operand if other operands are transposed.
+    // Whether oneDNN alone is wrong, too, on the plugin's inputs. Before oneDNN 3.8, Select turns
+    // infinities into NaN, which hides wrong products. oneDNN 3.13 reads outside a broadcast
+    // operand if other operands are transposed.
     bool is_wrong_alone(const judge& plugin_side, std::size_t id) const {
         if (plugin_.owned.contains(id)) return false;
         const auto again = repeat_partition(alone_, chain_, plugin_, other_, id);
@@ -100,9 +100,9 @@ private:
                !plugin_side.find_wrong(again, id).empty();
     }
 
-    // Judges tensors in the order of computation. A wrong tensor is excused if oneDNN alone
-    // computes a wrong tensor, too, from its own inputs or from the plugin's. The tensor is also
-    // excused if oneDNN computed it in a partition that oneDNN alone does not have.
+    // Judges tensors in order of computation. Excuses a wrong tensor if oneDNN alone is wrong, too,
+    // on its own or on the plugin's inputs. Also excuses a tensor that oneDNN computed only with
+    // the plugin loaded.
     void decide() {
         judge plugin_side(chain_, inputs_, plugin_), other(chain_, inputs_, other_);
         for (const std::size_t id : plugin_.written) {
@@ -173,8 +173,8 @@ void spoil(chain_result& side, std::size_t id) {
     if (test::width_bytes(tensor) > 1) store(side.bytes.at(id).data(), tensor.data_type, 9e4F);
 }
 
-// Spoils a different tensor of each library. The fault of one library must not excuse the fault of
-// the other library.
+// Spoils a different tensor of each library, because one library's fault must not excuse the
+// other's.
 void spoil_if_planted(chain_result& plugin_side, chain_result& other) {
     if (!planted("wrong_tensors") || plugin_side.written.empty()) return;
     spoil(plugin_side, *plugin_side.written.rbegin());

@@ -4,7 +4,6 @@
 
 namespace maskwise::fuzz {
 
-// Counts of graphs and outcomes.
 struct tally {
     long graphs = 0, merged = 0, composites = 0;
     long compared = 0; // graphs that the plugin and oneDNN alone run
@@ -21,7 +20,7 @@ struct tally {
 
 // Draws a graph, runs it with the plugin and with oneDNN alone, and compares the tensors.
 // `is_alone` is set while oneDNN alone runs. Aborts if the plugin is wrong. Without the plugin,
-// check_chain only runs the graph.
+// only runs the graph.
 void check_chain(generator& random, generator& later, tally& counted, volatile bool& is_alone);
 
 } // namespace maskwise::fuzz

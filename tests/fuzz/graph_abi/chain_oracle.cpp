@@ -55,7 +55,7 @@ double compute(const op_description& op, double x, double y) {
 }
 
 // Whether the result for NaN is unspecified: the definition does not mention NaN, or oneDNN's
-// kernels differ by layout, as for GreaterEqual. Exp's generated kernel returns infinity for NaN.
+// kernels differ. GreaterEqual differs by layout, Exp's generated kernel returns infinity, and
 // Sigmoid's reference kernel returns 0.
 bool leaves_nans_open(dnnl_graph_op_kind_t kind) {
     switch (kind) {
@@ -99,14 +99,14 @@ exact_tensor multiply_matrices(const op_description& op, const exact_tensor& a,
     return {product, test::combine(test::largest_along(a.certainty, rank - 1), columns, larger)};
 }
 
-// The certainty of each number. A NaN has at least `of_nans`.
+// Returns the certainty of each number: at least `of_nans` for a NaN.
 test::grid certainty_of(const exact_tensor& x, double of_nans) {
     return test::combine(x.values, x.certainty, [=](double value, double certainty) {
         return std::isnan(value) ? std::max(certainty, of_nans) : certainty;
     });
 }
 
-// The result, and the logarithms of its sums.
+// Returns the result and the logarithms of the sums of exponentials.
 std::vector<exact_tensor> soft_max(const op_description& op, const exact_tensor& x,
                                    bool makes_zeros) {
     const auto* mode = attribute<std::string>(op, dnnl_graph_op_attr_mode);
@@ -166,8 +166,8 @@ std::vector<exact_tensor> run_op(const op_description& op,
     }
 }
 
-// Computes the chain by one rule. Only products with weights may be skipped. Weights are the result
-// of an operator; a query is an input.
+// Only the second MatMul may skip values. Its first operand (the weights) is an operator's result;
+// the first MatMul's (the query) is a graph input.
 exact_tensors run(const chain_description& chain, exact_tensors values, const masked_rule& rule) {
     for (const auto& op : chain.graph.ops) {
         std::vector<const exact_tensor*> in;

@@ -18,7 +18,7 @@ struct exact_tensor {
     test::grid values, certainty;
 };
 constexpr double sure = 0;
-constexpr double after_soft_max = 1; // a row with NaN after SoftMax; oneDNN may have numbers there
+constexpr double after_soft_max = 1; // a NaN went through SoftMax; oneDNN may return numbers
 constexpr double open = 2; // a NaN reached an operator whose definition does not mention NaN
 
 using exact_tensors = std::map<std::size_t, exact_tensor>;
@@ -35,8 +35,8 @@ class chain_oracle {
 public:
     chain_oracle(const chain_description& chain, const tensor_bytes& inputs);
 
-    // Empty if every element of the tensor is within the chain's bounds by one of the rules. A
-    // number instead of NaN after SoftMax is accepted and sets `loses_nans`.
+    // Returns the fault, or "" if every element is within the chain's tolerance under one of the
+    // rules. Accepts a number instead of NaN after SoftMax, and sets `loses_nans`.
     std::string find_wrong(const laid_out& stored, bool& loses_nans) const;
 
     // Computes later tensors from the library's values of this tensor.

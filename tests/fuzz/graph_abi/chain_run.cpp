@@ -16,8 +16,7 @@ constexpr std::size_t further = 7778; // ids from here on belong to no graph
 constexpr std::size_t guard_bytes = 64;
 constexpr std::byte guard{0x5A};
 
-// Draws a number with an absolute value from largest / 4 to largest. So quotients have a bound,
-// too.
+// Draws an absolute value in [largest / 4, largest] and a sign, so that quotients are bounded, too.
 float draw_number(generator& random, double largest) {
     const auto part = static_cast<double>(test::draw(random, 256, 1024)) / 1024;
     return static_cast<float>((test::one_in(random, 2) ? part : -part) * largest);
@@ -43,7 +42,6 @@ bool multiplies_matrices(const chain_description& chain, const std::vector<std::
     });
 }
 
-// Compiles and executes one partition.
 class partition_run {
 public:
     partition_run(const session& side, std::size_t number, const chain_description& chain,
@@ -111,7 +109,7 @@ private:
                                                out.size(), out.data(), test::cpu_engine()));
     }
 
-    // The outputs get the library's layouts, and separate memory with guard bytes after it.
+    // Outputs get the library's layouts, and separate memory with guard bytes at the end.
     bool allocate_outputs() {
         for (auto& output : outputs_) {
             if (output.id >= further) continue;
@@ -182,7 +180,7 @@ private:
     }
 
     // Executes each in-place pair that Maskwise offers. The result must not change. Not used for
-    // oneDNN's partitions, because some reorders of oneDNN write nothing.
+    // oneDNN's partitions, because some of oneDNN's reorders write nothing.
     void run_in_place() {
         std::size_t count = 0;
         const dnnl_graph_inplace_pair_t* pairs = nullptr;
@@ -218,7 +216,7 @@ private:
     std::vector<std::byte> spare_ = std::vector<std::byte>(guard_bytes);
 };
 
-// The id of the input that gets NaNs, or 0 (mostly) if no input gets NaNs.
+// Returns the id of the input that gets NaNs; 0 (mostly): none.
 std::size_t draw_input_with_nans(generator& later, const chain_description& chain) {
     if (!test::one_in(later, 6)) return 0;
     auto which = test::draw(later, 0, std::ssize(chain.largest) - 1);
@@ -254,7 +252,7 @@ bool planted(const char* fault) {
 
 namespace {
 
-// Runs a partition. Returns whether Maskwise owns the partition.
+// Returns whether Maskwise owns the partition.
 bool run_partition(const session& side, std::size_t number, const chain_description& chain,
                    chain_result& result) {
     try {
@@ -273,8 +271,7 @@ bool have_equal_descriptions(const logical_tensor& a, const logical_tensor& b) {
            std::equal(a.layout.strides, a.layout.strides + a.ndims, b.layout.strides);
 }
 
-// Whether the tensor has no gaps. Its dimensions may have any order in memory, as in layouts that
-// oneDNN chooses.
+// Whether the tensor has no gaps. Dimensions may have any order, as in layouts that oneDNN chooses.
 bool is_dense(const logical_tensor& tensor) {
     std::int64_t count = 1;
     for (int i = 0; i < tensor.ndims; ++i) count *= tensor.dims[i];

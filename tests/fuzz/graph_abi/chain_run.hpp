@@ -12,8 +12,8 @@
 
 namespace maskwise::fuzz {
 
-// One library's results for a chain: the tensors with their layouts and bytes, or the reason why
-// the run failed.
+// One library's results for a chain: the tensors with their layouts and bytes, or why the run
+// failed.
 struct chain_result {
     std::string refusal; // the status or exception that ended the run; empty if all partitions ran
     std::string fault;   // a violation of the API; empty if there is none
@@ -21,8 +21,8 @@ struct chain_result {
     std::map<std::size_t, std::vector<std::byte>> bytes;
     std::set<std::size_t> written; // tensors that partitions computed
     std::set<std::size_t> owned;   // tensors that Maskwise computed
-    // Counts of Maskwise's partitions of several operators. merged: without a MatMul, so the plugin
-    // merged the operators. composites: with a MatMul, so oneDNN alone has the partition, too.
+    // Counts of Maskwise's partitions of several operators. merged: without a MatMul; the plugin
+    // merged the operators. composites: with a MatMul; oneDNN alone has the partition, too.
     int merged = 0, composites = 0;
 };
 
@@ -36,8 +36,8 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// Runs the partition of `side` that computes tensor `id`, on the inputs of `plugin`. The inputs
-// must be dense or have the layouts of `other`, a result of `side`; else `refusal` is set.
+// Runs the partition of `side` that computes tensor `id`, on the inputs of `plugin`. Sets `refusal`
+// unless each input is dense or has its layout in `other`, a result of `side`.
 chain_result repeat_partition(const session& side, const chain_description& chain,
                               const chain_result& plugin, const chain_result& other,
                               std::size_t id);
@@ -45,7 +45,7 @@ chain_result repeat_partition(const session& side, const chain_description& chai
 // Whether MASKWISE_FUZZ_FAULT plants this fault. Tests of the target set the variable.
 bool planted(const char* fault);
 
-// Empty if all elements with the same index differ by at most `tolerance` or are both NaN.
+// Returns "" if all elements with the same index differ by at most `tolerance` or are both NaN.
 std::string difference(const laid_out& a, const laid_out& b, double tolerance);
 
 } // namespace maskwise::fuzz

@@ -33,7 +33,7 @@ std::vector<std::int64_t> look_up(const dimensions& shape,
 chain_writer::chain_writer(generator& random, generator& later)
     : random_(random), later_(later), changes_extents_(one_in(random, 2)),
       changes_layouts_(one_in(random, 2)) {
-    // Unused draws. Without these draws, the corpus would give other graphs.
+    // Unused draws, without which the corpus would give other graphs.
     if (one_in(random, 2)) one_in(random, 3);
     chain_.lists_are_reversed = one_in(random, 3);
     if (one_in(random, 4)) chain_.further_input = no_tensor;
@@ -79,7 +79,7 @@ void chain_writer::may_reshape(std::size_t rank) {
     leading_ = draw(random_, 1, 4);
 }
 
-// A tensor's shape may be known to one operator and unknown to another operator.
+// A tensor's shape may be known to one operator and unknown to another.
 logical_tensor chain_writer::recorded(const chain_value& value) {
     auto tensor = test::dense(value.id, value.type, look_up(value.shape, then_));
     tensor.property = chain_.now.at(value.id).property;

@@ -6,11 +6,11 @@
 
 namespace maskwise::fuzz {
 
-// Dimensions by number. An extent may differ between add_op and compile. Number 0 has extent 1.
+// Dimensions, by number. An extent may differ between add_op and compile. Dimension 0 has extent 1.
 using dimensions = std::vector<std::size_t>;
 
-// A tensor of the graph while the graph is drawn. `largest` and `error` follow from the operators:
-// a correct library's result has at most this size and at most this error.
+// A tensor of a graph under construction. `largest` bounds a correct result's absolute values, and
+// `error` its error.
 struct chain_value {
     std::size_t id = 0;
     dnnl_data_type_t type{};
@@ -21,8 +21,8 @@ struct chain_value {
 // Writes a graph operator by operator.
 class chain_writer {
 public:
-    // `later`: a stream for draws that were added later, so that older inputs still draw the same
-    // graphs.
+    // `later`: a second stream for draws that were added later, so that older inputs still draw the
+    // same graphs.
     chain_writer(generator& random, generator& later);
 
     std::size_t add_dimension();

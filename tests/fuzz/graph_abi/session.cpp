@@ -73,8 +73,8 @@ void session::build_graph(const graph_description& description) {
     for (auto* partition : partitions) note_partition(partition);
 }
 
-// If partition_create_with_op fails, oneDNN may still create an object. The client must only
-// destroy this object.
+// If partition_create_with_op fails, oneDNN may still create an object, which the client may only
+// destroy.
 void session::build_single(const graph_description& description) {
     build_op(description.ops[0]);
     dnnl_graph_partition_t partition = nullptr;
@@ -102,7 +102,7 @@ void session::destroy() {
 
 namespace {
 
-// Removes the partition from the list. Returns false if the list lacks the partition.
+// Returns false if `from` lacks the partition.
 bool remove_equal(std::vector<partition_note>& from, const partition_note& description) {
     const auto position = std::find(from.begin(), from.end(), description);
     if (position == from.end()) return false;

@@ -9,7 +9,6 @@
 
 namespace maskwise::fuzz {
 
-// A partition's properties.
 struct partition_note {
     std::vector<std::size_t> ops;
     std::vector<int> answers; // the status of each query, and the numbers of ports
@@ -40,8 +39,8 @@ private:
     void note_partition(dnnl_graph_partition_t partition);
 };
 
-// Describes how `plugin` differs from oneDNN alone. Empty without a difference, or if the
-// difference is legal: under policy fusion, several single-operator partitions may become one.
+// Returns how `plugin` illegally differs from oneDNN alone, or "". Under policy fusion, several
+// single-operator partitions may become one.
 std::string complain(const session& plugin, const session& other, const graph_description& graph);
 
 } // namespace maskwise::fuzz

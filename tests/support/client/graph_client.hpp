@@ -1,8 +1,7 @@
 #pragma once
 
-// A client of oneDNN Graph's C API that builds graphs and executes their partitions like a
-// framework. The only function of Maskwise that the client calls tells whether Maskwise executes a
-// partition.
+// A client of oneDNN Graph's C API that builds graphs and executes partitions like a framework. The
+// client calls only one function of Maskwise, which tells whether Maskwise executes a partition.
 
 #include "support/client/tensors.hpp"
 
@@ -49,8 +48,8 @@ using owned_partition = owned<dnnl_graph_partition_t>;
 using owned_compiled = owned<dnnl_graph_compiled_partition_t>;
 using owned_tensor = owned<dnnl_graph_tensor_t>;
 
-// Normally a client continues after a call returns an error. During the lifetime of a
-// failures_are_thrown, errors and exceptions of calls become a failed_call.
+// Usually, a client continues after a call returns an error. While a failures_are_thrown exists, an
+// error or exception of a call becomes a failed_call.
 struct failed_call : std::runtime_error {
     failed_call(const char* called, dnnl_status_t answer);
     failed_call(const char* called, const std::exception& thrown);
@@ -83,8 +82,7 @@ dnnl_status_t call(const char* function, const Run& run) {
     return status;
 }
 
-// Owns the object of create(&handle), even if the call fails, because a failed call may have
-// created an object.
+// Owns the object of create(&handle). A failed call may have created an object, too.
 template <typename Handle, typename Create>
 owned<Handle> make(const char* function, const Create& create) {
     owned<Handle> result;
@@ -143,7 +141,7 @@ owned_tensor tensor_at(const logical_tensor& desc, void* data);
 
 using memory = std::map<std::size_t, std::vector<std::uint8_t>>; // by tensor id
 
-// Tensors at the buffers that `bytes` has for their ids. Missing buffers are created and filled.
+// Tensors bound by id to the buffers in `bytes`. Creates and fills missing buffers.
 class bound_tensors {
 public:
     bound_tensors(const std::vector<logical_tensor>& tensors, memory& bytes);

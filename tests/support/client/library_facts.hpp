@@ -1,7 +1,7 @@
 #pragma once
 
-// Abilities of this process's oneDNN on this CPU, determined by oneDNN's public API. Expected
-// results of tests depend on these abilities.
+// What this process's oneDNN supports on this CPU, according to oneDNN's public API. Determines the
+// results that tests expect.
 
 #include "oneapi/dnnl/dnnl_graph.h"
 

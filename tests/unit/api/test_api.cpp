@@ -1,4 +1,4 @@
-// Tests the public C++ API with its public headers only.
+// Tests the C++ API through its public headers only.
 #include "maskwise/maskwise.hpp"
 #include "support/texts.hpp"
 
@@ -146,7 +146,7 @@ TEST(api, explains_its_plans) {
 }
 
 // A process reads the verbose level once, and GoogleTest runs suites named *_DeathTest first. The
-// child process is forked, because an emulator cannot start the program again.
+// child is forked because an emulator cannot restart the program.
 TEST(api_DeathTest, writes_lines_of_plans_and_executions_on_demand) {
     const auto run = [] {
         setenv("MASKWISE_VERBOSE", "2", 1);

@@ -53,7 +53,7 @@ dims counting(int rank) {
     return result;
 }
 
-// Covers all transitions between extents in the object and extents on the heap.
+// Covers all transitions between inline and heap extents.
 TEST(contract, dims_are_values_of_any_rank) {
     for (const int rank : {0, 3, dims::inline_rank, dims::inline_rank + 1, max_rank})
         for (const int other : {0, 5, dims::inline_rank + 2, max_rank}) {
@@ -110,7 +110,7 @@ TEST(contract, executions_of_a_select_allocate_nothing) {
     }
 }
 
-// Later executions reuse the memory of the first execution.
+// Later executions reuse the first execution's memory.
 TEST(contract, further_executions_of_attention_allocate_nothing) {
     for (const int ones : {0, dims::inline_rank, max_rank - 3}) {
         dims shape = dims::filled(ones, 1);
@@ -167,7 +167,7 @@ TEST(contract, a_negative_extent_is_named_with_its_position) {
               "attention: key {2,-3}: extent -3 at position 1 is negative");
 }
 
-// Torch's scaled_dot_product_attention and maskwise.attention in Python have the same default.
+// torch's scaled_dot_product_attention and Python's maskwise.attention have the same default.
 TEST(contract, a_fully_masked_row_is_zero_by_default) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {f32, {2, 1}};

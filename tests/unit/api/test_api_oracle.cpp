@@ -21,8 +21,7 @@ using test::view;
 using shape = std::vector<std::int64_t>;
 using enum data_type;
 
-// Types and the reference's bytes per element. The reference has one byte per string; the byte
-// determines the text.
+// Each type and its bytes per element in the reference, where one byte stands for a string.
 constexpr std::pair<data_type, std::int64_t> types[] = {
     {boolean, 1}, {i8, 1},        {u8, 1},          {i16, 2},   {u16, 2}, {f16, 2},
     {bf16, 2},    {i32, 4},       {u32, 4},         {f32, 4},   {i64, 8}, {u64, 8},
@@ -37,7 +36,7 @@ bool has_type(dialect form, data_type type) {
     return form == dialect::onnx_where_16 || type != bf16;
 }
 
-// The shape of dst by the dialect's rule; nullopt if the dialect refuses the shapes.
+// Returns dst's shape, or nullopt if the dialect refuses the shapes.
 std::optional<shape> expected_shape(dialect form, auto_broadcast broadcast, const shape& cond,
                                     const shape& src_0, const shape& src_1) {
     if (broadcast == auto_broadcast::none)
@@ -53,7 +52,7 @@ tensor_desc describe(data_type type, const view& operand) {
     return desc;
 }
 
-// Even bytes give strings that are short enough to be stored in the std::string object.
+// Even bytes become strings short enough for std::string's inline buffer.
 std::vector<std::string> strings_of(std::span<const std::byte> bytes) {
     std::vector<std::string> values;
     for (const std::byte byte : bytes) {
@@ -99,7 +98,6 @@ select_desc describe(const random_select& drawn) {
             .src_1 = describe(drawn.type, drawn.src_1)};
 }
 
-// At random, the library infers dst or the caller describes dst.
 void check_values(generator& random, const random_select& drawn, const shape& expected) {
     select_desc desc = describe(drawn);
     view dst{nullptr, expected, {}};
@@ -171,7 +169,7 @@ TEST(api_oracle, agrees_with_the_reference) {
     const int cases = 8000;
     for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i)
         check_select(test::base_seed() + static_cast<std::uint64_t>(i), seen);
-    // An outcome that never occurs would prove nothing.
+    // Each outcome must occur often enough.
     EXPECT_GE(seen.selected, cases / 4);
     EXPECT_GE(seen.refused_types, cases / 20);
     EXPECT_GE(seen.refused_shapes, cases / 20);

@@ -17,7 +17,7 @@ using enum data_type;
 constexpr data_type every_type[] = {boolean, i8,  u8,  i16, u16, f16,       bf16,       i32,
                                     u32,     f32, i64, u64, f64, complex64, complex128, string};
 
-// A dialect's specification: its name, its inputs and the types of its sources.
+// A dialect's name, input names and source types.
 struct definition {
     dialect form;
     std::string name;
@@ -163,7 +163,7 @@ TEST(openvino_select_1, gives_the_result_of_its_specification) {
         (std::vector<std::int32_t>{11, 10, 1, 8, 3, 4}));
 }
 
-// These dialects broadcast the sources first, and then cond to the sources' common shape.
+// These dialects broadcast the sources first, then cond to the sources' common shape.
 constexpr dialect two_step_dialects[] = {dialect::onednn_select, dialect::openvino_select_1};
 
 TEST(two_step_select, broadcasts_in_two_steps) {
@@ -205,7 +205,7 @@ TEST(two_step_select, none_needs_equal_shapes) {
     }
 }
 
-// The numbers are from ONNX's node tests where_example and where_long_example.
+// Values from ONNX's node tests where_example and where_long_example.
 TEST(onnx_where, gives_the_results_of_its_examples) {
     for (const dialect form : {dialect::onnx_where_9, dialect::onnx_where_16}) {
         const std::vector<unsigned char> condition{1, 0, 1, 1};
@@ -222,7 +222,7 @@ TEST(onnx_where, gives_the_results_of_its_examples) {
     }
 }
 
-// Uses the shapes of ONNX's page on broadcasting, with each operand in each position.
+// Shapes from ONNX's page on broadcasting, with each operand in each position.
 TEST(onnx_where, broadcasts_all_three_operands) {
     const dims four{2, 3, 4, 5};
     const std::pair<dims, dims> examples[] = {{four, {}},

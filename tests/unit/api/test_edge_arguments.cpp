@@ -24,12 +24,12 @@ constexpr std::int64_t huge = std::int64_t{1} << 50;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
-// A tensor with strides of 0: every index is the first element.
+// A tensor with strides of 0: every index addresses the first element.
 tensor_desc repeated(data_type type, const dims& extents) {
     return {type, extents, dims::filled(extents.rank(), 0)};
 }
 
-// Calls visit(extents) for each combination of 0, 2 and 2^50.
+// Calls visit for each combination of `Count` extents out of 0, 2 and 2^50.
 template <std::size_t Count, class Visit>
 void for_each_choice(Visit visit) {
     constexpr std::array<std::int64_t, 3> extents{0, 2, huge};
@@ -85,7 +85,6 @@ attention_desc repeated_attention(const attention_extents& extents) {
     return desc;
 }
 
-// Variants of `plain`: unchanged, with cond, with bias, with order `operators`, with sinks.
 std::vector<attention_desc> variants_of(const attention_desc& plain,
                                         const attention_extents& extents) {
     std::vector<attention_desc> variants(5, plain);
@@ -97,7 +96,6 @@ std::vector<attention_desc> variants_of(const attention_desc& plain,
     return variants;
 }
 
-// All inputs have the same address.
 attention_operands inputs_at(const float* numbers) {
     return {.query = numbers,
             .key = numbers,

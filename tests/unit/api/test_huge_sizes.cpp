@@ -1,6 +1,6 @@
-// Passes extents and strides at the limits of 64 bits to the public API. The library must refuse a
-// description, or its plan must have correct sizes and run in exactly the described memory.
-// Sanitizers report errors that a comparison would miss.
+// Passes extents and strides at the limits of 64 bits to the public API. compile must refuse a
+// description, or the plan must have correct sizes and access only the described memory. Sanitizers
+// report errors that a comparison would miss.
 #include "maskwise/attention.hpp"
 #include "maskwise/maskwise.hpp"
 #include "support/huge_sizes.hpp"
@@ -125,7 +125,6 @@ INSTANTIATE_TEST_SUITE_P(each, huge_select,
                          testing::Values(dialect::onednn_select, dialect::openvino_select_1,
                                          dialect::onnx_where_9, dialect::onnx_where_16));
 
-// A random attention with random strides.
 attention_desc random_attention(chance& random) {
     const dims outer = random_shape(random, random.below(3));
     const std::int64_t rows = random.extent(), keys = random.extent(), depth = random.extent(),
@@ -206,7 +205,7 @@ void try_attention(chance& random, counts& seen) {
             expect_addressable(*operand, to_string(plan));
         expect_addressable(plan.dst(), to_string(plan));
         EXPECT_FALSE(explain(plan).empty());
-        // A worker has scratch for at least one row of query and one row of dst.
+        // Each worker's scratch holds at least one query row and one dst row.
         const dims& dst = plan.dst().extents;
         const wide row_bytes =
             4 * (static_cast<wide>(desc.query.extents[desc.query.extents.rank() - 1]) +
@@ -237,7 +236,7 @@ attention_desc of_depth(std::int64_t depth) {
     return desc;
 }
 
-// A query tile has 64 rows, so its bytes may overflow 64 bits.
+// A query tile has 64 rows, so its size in bytes may overflow 64 bits.
 TEST(huge_attention, names_the_depth_that_is_too_large) {
     for (int exponent = 49; exponent < 63; ++exponent)
         EXPECT_TRUE(has(refusal<shape_error>([&] { compile(of_depth(power(exponent))); }),

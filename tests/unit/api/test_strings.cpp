@@ -1,5 +1,5 @@
-// Tests strings through the public API. Strings are objects, and copying a string may throw in the
-// middle of a Select.
+// Tests Select of strings through the public API. Copying a string may throw in the middle of a
+// Select.
 #include "maskwise/maskwise.hpp"
 
 #include "support/allocations.hpp"
@@ -17,7 +17,7 @@ using enum data_type;
 using strings = std::vector<std::string>;
 constexpr std::int64_t width = sizeof(std::string);
 
-// Every third string is long, so it is stored on the heap.
+// Every third string is long enough to be stored on the heap.
 strings make_strings(const std::string& name, std::size_t count) {
     strings result;
     for (std::size_t i = 0; i < count; ++i)

@@ -25,7 +25,7 @@ extent_list extents_of(const attention_case& problem, const attention_tensor& te
     return extents;
 }
 
-// The loss whose gradients are computed: the sum of dst times its gradient. Ignores NaN.
+// The loss: the sum of dst times its gradient. Ignores NaN.
 double loss(const gradients_case& problem) {
     const std::vector<double> dst = expected(problem.attention).dst;
     double sum = 0;
@@ -34,7 +34,7 @@ double loss(const gradients_case& problem) {
     return sum;
 }
 
-// The derivative of the loss along a direction of one operand, by central differences.
+// Returns the loss's derivative along a direction in one operand, by central differences.
 double difference(gradients_case& problem, const checked_operand& which,
                   const std::vector<double>& direction) {
     constexpr double step = 1e-5;
@@ -70,7 +70,7 @@ double largest(const std::vector<double>& numbers) {
     return most;
 }
 
-// The largest norm of a row.
+// The largest row norm. Ignores NaN.
 double largest_norm(const attention_tensor& tensor) {
     const auto columns = static_cast<std::size_t>(tensor.elements.extents.back());
     double most = 0;
@@ -84,7 +84,7 @@ double largest_norm(const attention_tensor& tensor) {
     return most;
 }
 
-// Gradients depend on rounded products, weights and dst. Returns the sum of these relative errors.
+// Returns the summed relative rounding errors of products, weights and dst.
 double relative_error(const gradients_case& problem) {
     double error = 2 * largest(expected(problem.attention).statistics_error);
     const auto add = [&](data_type type) {

@@ -5,7 +5,7 @@
 
 namespace maskwise::test {
 
-// An attention case, the gradient of dst, and the gradients that are computed from this gradient.
+// An attention case, the gradient of dst, and the computed gradients of the inputs.
 struct gradients_case {
     attention_case attention;
     attention_tensor dst, query, key, value, bias, sinks; // gradients
@@ -34,8 +34,8 @@ inline constexpr checked_operand gradient_operands[] = {
     {"sinks", &attention_case::sinks, &gradients_case::sinks},
 };
 
-// Adds statistics and random gradients of dst. Adds memory for the other gradients, with random
-// types and layouts.
+// Adds statistics, a random gradient of dst, and memory for the other gradients in random types and
+// layouts.
 gradients_case with_gradients(generator& random, attention_case problem);
 // A random case whose gradients central differences can check.
 gradients_case make_gradients_case(generator& random);
@@ -45,8 +45,8 @@ parallel_loop calling_thread_of(int threads);
 // Runs attention and its gradients with the target's kernels.
 void run(const gradients_case& problem, const kernel_table& target, int threads = 1);
 
-// Runs attention and its gradients on 1 to 3 threads. Returns "" or a fault: an input was written,
-// or bytes around a gradient were written.
+// Runs attention and its gradients on 1 to 3 threads. Returns "", or the fault if an input or bytes
+// around a gradient were written.
 std::string run_checked(generator& random, const gradients_case& problem,
                         const kernel_table& target);
 // Like run_checked, and compares the gradients with central differences of attention's definition

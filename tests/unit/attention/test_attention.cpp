@@ -67,7 +67,7 @@ TEST_P(attention_test, computes_any_depth) {
         check(test::plain_case({1, 2, depth}, {1, 70, depth}, {1, 70, 3}, 15), GetParam());
 }
 
-// From tile to tile, keys grow by `step`. The largest step exceeds the range of f32's exponential.
+// Keys grow by `step` per tile. The largest step exceeds the range of f32's exponential.
 TEST_P(attention_test, rescales_its_sums_to_a_new_maximum) {
     for (const double step : {1.0, 30.0, 200.0}) {
         attention_case problem = test::plain_case({1, 33, 4}, {1, 500, 4}, {1, 500, 7}, 6);
@@ -112,8 +112,7 @@ TEST_P(attention_test, masks_full_rows) {
     }
 }
 
-// With a finite fill, masked keys have weight in fully masked rows, and may have weight in other
-// rows.
+// With a finite fill, masked keys have weight in fully masked rows and may have weight in others.
 TEST_P(attention_test, gives_a_finite_fill_its_weight) {
     for (const float fill : {-1e30F, -90.0F, -3.0F, 0.0F, 4.0F}) {
         attention_case problem = test::plain_case({1, 70, 16}, {1, 400, 16}, {1, 400, 9}, 8);
@@ -157,8 +156,7 @@ TEST_P(attention_test, does_not_touch_masked_tiles) {
     }
 }
 
-// A bias masks whole rows. f32's lowest number absorbs the rows' scores, but f16's lowest number
-// does not.
+// A bias masks whole rows. f32's lowest number absorbs the rows' scores; f16's does not.
 TEST_P(attention_test, computes_weights_of_rows_that_a_bias_masks) {
     constexpr std::pair<data_type, double> biases[] = {
         {data_type::f32, lowest}, {data_type::f32, -infinity}, {data_type::f16, -65504}};
@@ -175,7 +173,6 @@ TEST_P(attention_test, computes_weights_of_rows_that_a_bias_masks) {
     }
 }
 
-// Rows of NaN and a fully masked row become zeros.
 TEST_P(attention_test, replaces_nan_by_zero) {
     attention_case problem = test::plain_case({1, 70, 16}, {1, 90, 16}, {1, 90, 16}, 15);
     std::vector<double> queries = problem.query.values, unmasked(70 * 90, 1);
@@ -217,8 +214,8 @@ TEST_P(attention_test, ignores_masked_keys) {
     EXPECT_EQ(run_and_compare(problem, wanted, GetParam()), "");
 }
 
-// Each head has one query, as in decoding. Heads share keys by grouping or by broadcast, or each
-// head has separate keys.
+// Each head has one query, as in decoding. Heads share keys by grouping or broadcast, or have
+// separate keys.
 TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
     for (const auto& rules : test::boundaries)
         for (const std::int64_t key_heads : {1, 2, 6}) {
@@ -234,8 +231,8 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
         }
 }
 
-// Each head has a few queries. Heads that share keys may share a mask, too. So a panel holds
-// several heads or ends within a head.
+// Heads with a few queries each share keys and cond, so a panel holds several heads or ends within
+// a head.
 TEST_P(attention_test, shares_keys_among_heads_with_one_mask) {
     test::generator random(test::base_seed());
     attention_case problem;
@@ -272,7 +269,7 @@ TEST_P(attention_test, shares_keys_among_heads_with_one_mask) {
             }
 }
 
-// The expected bounds are chosen for speed. docs/decisions/0025-panels-of-four.md has the reasons.
+// docs/decisions/0025-panels-of-four.md explains these bounds.
 TEST(attention, uses_panels_of_four_for_few_f32_queries) {
     if (std::ranges::count(supported_isas(native_cpu()), isa::avx512) == 0)
         GTEST_SKIP() << "this CPU has no AVX-512";
@@ -290,7 +287,7 @@ TEST(attention, uses_panels_of_four_for_few_f32_queries) {
     EXPECT_EQ(panel_of(16, 1024, data_type::bf16), 32);
 }
 
-// In the order of operators, attention uses bf16 pairs only if weights are bf16, too.
+// With order `operators`, attention uses bf16 pairs only if weights are bf16, too.
 TEST_P(attention_test, uses_bf16_pairs_if_the_target_has_them) {
     attention_desc desc;
     desc.query = desc.key = desc.value = {data_type::bf16, {1, 33, 16}};

@@ -1,5 +1,5 @@
-// Attention computes exactly the tiles with an unmasked score, for every form of mask and every
-// number of threads. The plan counts computed tiles.
+// Attention computes exactly the tiles with an unmasked score, for every mask form and thread
+// count. The plan counts computed tiles.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -161,7 +161,7 @@ TEST(attention_cost, follows_the_mask_in_every_form) {
                 }
 }
 
-// Heads with one query each read the keys once if they share the keys by broadcast or by grouping.
+// One-query heads that share keys, by broadcast or by grouping, read the keys once.
 TEST(attention_cost, counts_shared_keys_once) {
     for (const std::int64_t key_heads : {1, 2}) {
         attention_case problem =
@@ -173,8 +173,8 @@ TEST(attention_cost, counts_shared_keys_once) {
     }
 }
 
-// Heads with a few queries each read the keys once if they share the keys. Each head has a mask, or
-// all heads share one mask.
+// Heads with a few queries each that share keys read the keys once, with a mask per head or one
+// shared mask.
 TEST(attention_cost, counts_shared_keys_with_masks_once) {
     test::generator random(test::base_seed());
     for (const kernel_table* target : attention_targets())
@@ -195,8 +195,7 @@ TEST(attention_cost, counts_shared_keys_with_masks_once) {
             }
 }
 
-// With ALiBi, only a band of keys around the diagonal has weight. The smaller the slope, the wider
-// the band.
+// With ALiBi, only a band of keys around the diagonal has weight. A smaller slope widens the band.
 TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     constexpr std::int64_t length = 640;
     std::int64_t before = 0;
@@ -236,8 +235,7 @@ TEST(attention_cost, follows_a_bias_that_falls_with_the_distance) {
     EXPECT_EQ(before, 100);
 }
 
-// A fully masked row needs all keys if a finite number masks the keys, and no key if -infinity
-// masks the keys.
+// A fully masked row needs all keys if the bias is finite, and no key if the bias is -infinity.
 TEST(attention_cost, includes_all_keys_or_none_for_fully_masked_rows) {
     unmasked_places places{70, 640, std::vector<double>(70 * 640, 0)};
     for (const auto& [form, share] : {std::pair{mask_form::infinite, 0}, {mask_form::lowest, 1}}) {

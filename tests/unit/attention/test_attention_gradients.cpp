@@ -74,7 +74,7 @@ TEST(attention_gradients, use_weights_that_sum_to_1_in_rows_masked_by_a_finite_n
         gradients_case problem = with_gradients(random, std::move(attention));
         run(problem, *target);
         const std::vector<double> gradient = problem.value.read();
-        // The weights of each row sum to 1, so the gradients of values sum to the gradients of dst.
+        // Each row's weights sum to 1, so the gradients of value and of dst have equal column sums.
         std::vector<double> sums(18), wanted(18);
         for (std::size_t i = 0; i < problem.dst.values.size(); ++i)
             wanted[i % 18] += problem.dst.values[i];
@@ -108,8 +108,7 @@ TEST(attention_gradients, do_not_depend_on_the_number_of_threads) {
     }
 }
 
-// Rounding to bf16 by adding half a unit would carry out of a NaN with a payload of ones, and give
-// a zero.
+// Rounding a NaN with a payload of ones to bf16 by adding half a unit would overflow to zero.
 TEST(attention_gradients, keep_a_nan_with_a_payload_of_ones) {
     for (const kernel_table* target : attention_targets())
         for (const data_type type : types) {
@@ -126,7 +125,6 @@ TEST(attention_gradients, keep_a_nan_with_a_payload_of_ones) {
         }
 }
 
-// Gradients skip the tiles that attention skips.
 TEST(attention_gradients, multiply_only_unmasked_tiles) {
     test::generator random(9);
     gradients_case problem = with_gradients(random, large_case(data_type::f32, 10));

@@ -1,4 +1,4 @@
-// Tests threads, the caller's loop, memory and errors of attention through the public API.
+// Tests attention's threads, loops, memory and errors through the public API.
 // test_failing_attention.cpp tests failing allocations.
 
 #include "maskwise/attention_gradients.hpp"
@@ -31,7 +31,6 @@ TEST(attention_threads, runs_on_the_callers_loop) {
     EXPECT_EQ(calls, 4);
 }
 
-// With few queries and many keys, threads split the keys.
 TEST(attention_threads, share_the_keys_of_few_queries) {
     for (const std::int64_t rows : {1, 3, 40})
         for (const auto& rules : {test::boundaries[0], test::boundaries[2]}) {
@@ -44,8 +43,7 @@ TEST(attention_threads, share_the_keys_of_few_queries) {
         }
 }
 
-// With a mask per sequence or head, some row tiles have much work, and other row tiles have little
-// or no work.
+// With a mask per sequence or head, row tiles have unequal work, and some have none.
 TEST(attention_threads, share_the_keys_of_uneven_masks) {
     for (const int threads : {3, 24}) {
         attention_case problem =

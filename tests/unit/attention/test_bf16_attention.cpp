@@ -1,5 +1,5 @@
-// Tests bf16 attention, which multiplies pairs of bf16 numbers if the instruction set has such
-// products. Sizes are near the sizes of tiles and vectors.
+// Tests bf16 attention, which multiplies bf16 pairs if the instruction set can. Sizes are near tile
+// and vector sizes.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
@@ -38,8 +38,8 @@ protected:
     static void check(const attention_case& problem) {
         const test::output_memory before = test::copy_outputs(problem);
         const auto plan = make_tile_plan(problem.desc, *GetParam());
-        // A table whose instruction set extends a base must use pairs, unless the case has so few
-        // queries that the base's products run.
+        // A table that extends a base must use pairs, unless the case has so few queries that the
+        // base's products run.
         const bool has_few = plan->products != &plan->kernels->attention;
         EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
         run_attention(*plan, problem.operands(), nullptr);
@@ -83,7 +83,7 @@ TEST_P(bf16_attention, rounds_weights_in_the_order_of_operators) {
     }
 }
 
-// Rounding to bf16 would turn a payload of ones into a zero.
+// Rounding by adding half a unit would turn a NaN with a payload of ones into zero.
 TEST_P(bf16_attention, keeps_a_nan_with_any_payload) {
     for (const attention_order order : {attention_order::tiles, attention_order::operators}) {
         attention_case problem = bf16_case({70, 16}, {30, 16}, {30, 24});
@@ -109,7 +109,7 @@ TEST_P(bf16_attention, computes_keys_from_any_place_of_a_tile) {
     }
 }
 
-// Emulated tiles abort if a kernel uses tiles without a configuration.
+// Emulated AMX tiles abort if a kernel uses them without a configuration.
 TEST(bf16_attention_DeathTest, releases_tiles) {
     const attention_case problem = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
     const auto plan = make_tile_plan(problem.desc, test::emulated_tables().back());

@@ -1,4 +1,4 @@
-// Tests the division of work among workers. Every key of every row must occur once, and slices must
+// Tests how work is divided among workers. Every key of every row must occur once, and slices must
 // be balanced.
 
 #include "attention/division.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using counts = std::vector<std::int64_t>;
 
-// The work items in the order of execution. In every head, row tile i has tiles[i] key tiles.
+// The work items in execution order. In every head, row tile i has tiles[i] key tiles.
 struct listed {
     listed(const counts& tiles, std::int64_t heads, int workers) {
         const auto row_tiles = std::ssize(tiles);
@@ -41,7 +41,7 @@ struct listed {
     std::vector<work_item> items, shared;
 };
 
-// Every slice of every row tile must occur once, and so must every state.
+// Every slice of every row tile and every state must occur once.
 void expect_complete(const listed& division, std::int64_t row_tiles) {
     std::vector<counts> parts(static_cast<std::size_t>(row_tiles));
     counts states;

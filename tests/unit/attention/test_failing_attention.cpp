@@ -1,6 +1,5 @@
-// One allocation of compile and execute fails, or this allocation and all later allocations. The
-// call must throw std::bad_alloc, write nothing and leak nothing. The same call must work
-// afterwards.
+// One allocation in compile or execute fails, alone or with all later ones. The call must throw
+// std::bad_alloc, write nothing and leak nothing. A repeated call must work.
 
 #include "support/allocations.hpp"
 #include "support/attention_case.hpp"
@@ -74,7 +73,7 @@ TEST_P(failing_attention, throws_bad_alloc_and_works_afterwards) {
     const auto& [which, onwards] = GetParam();
     const attention_case problem = which.make();
     const test::wanted_attention wanted = test::expected(problem);
-    compile_and_execute(problem, which.threads); // creates state that exists once per process
+    compile_and_execute(problem, which.threads); // creates once-per-process state
     std::int64_t number = 0;
     for (bool has_failed = true; has_failed && !HasFailure(); ++number) {
         test::generator random(static_cast<std::uint64_t>(number));

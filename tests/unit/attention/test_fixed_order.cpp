@@ -1,7 +1,6 @@
-// With attention_order::fixed, a row has the same bits wherever its sequence is in a call. Each
-// variant places one sequence, or its last rows, into a batch. The batch is padded or packed, and
-// its keys may be in pages. Rules, a boolean array or a bias masks the batch. The number of threads
-// varies.
+// With attention_order::fixed, a row's result is bit-identical wherever its sequence is in a call.
+// Each variant places one sequence, or its last rows, into a padded or packed batch, perhaps with a
+// paged cache. Rules, a boolean array or a bias masks the batch. The number of threads varies.
 
 #include "attention/run_attention.hpp"
 #include "support/attention_case.hpp"
@@ -27,8 +26,8 @@ using test::one_in;
 constexpr std::int64_t depth = 10, columns = 7, heads = 4, key_heads = 2;
 constexpr unsigned variants = 700;
 
-// Memory in the layout {tokens, heads, width}, as a model's layers write activations. Attention
-// reads the memory as {heads, tokens, width}.
+// Activations in the layout {tokens, heads, width}, as a model's layers write them. Attention reads
+// them as {heads, tokens, width}.
 struct token_rows {
     std::int64_t row_bytes() const { return width * static_cast<std::int64_t>(width_bytes(type)); }
     std::int64_t token_bytes() const { return head_count * row_bytes(); }
@@ -55,7 +54,6 @@ void fill(test::generator& random, token_rows& rows) {
         test::store(rows.bytes.data() + i, type, values(random));
 }
 
-// Queries, keys and values of the same tokens.
 struct sequence {
     sequence(test::generator& random, data_type type, std::int64_t tokens)
         : query{type, tokens, heads, depth}, key{type, tokens, key_heads, depth}, value{type,
@@ -79,8 +77,8 @@ mask_rules causal_rules(std::int64_t window) {
     return {.causal = true, .window = key_window{.left = window}};
 }
 
-// A batch that contains the tested sequence. From `first_row`, the queries are those of the
-// sequence's last tokens. Other queries are random.
+// A batch that contains the tested sequence. From `first_row` on, its queries are the sequence's
+// last. Other queries are random.
 struct embedding {
     std::int64_t batch = 1, first_row = 0;
     sequence tokens;
@@ -88,7 +86,7 @@ struct embedding {
     mask_rules rules;
     std::vector<std::byte> mask = {}; // an array instead of rules
     data_type mask_type = data_type::undef;
-    std::vector<std::int32_t> pages = {}; // page numbers, sequence by sequence; empty: no pages
+    std::vector<std::int32_t> pages = {}; // page numbers by sequence; empty: not paged
 };
 
 class fixed_order : public testing::TestWithParam<const kernel_table*> {
@@ -162,7 +160,7 @@ embedding packed(test::generator& random, sequence& text, const mask_rules& rule
     return call;
 }
 
-// Replaces the rules by an array of booleans or numbers.
+// Replaces the rules by a cond or bias array.
 void write_array(test::generator& random, embedding& call) {
     const std::int64_t rows = call.query.tokens / call.batch;
     const std::int64_t keys = call.tokens.key.tokens / call.batch;
@@ -190,7 +188,7 @@ void move_pages(token_rows& rows, const std::vector<std::int32_t>& pages) {
                     before.bytes.data() + i * page_bytes, page_bytes);
 }
 
-// Turns keys and values into a cache of pages. The page size divides a sequence's number of keys.
+// Turns keys and values into a paged cache. The page size divides the keys per sequence.
 void put_in_pages(test::generator& random, embedding& call) {
     const std::int64_t keys = call.tokens.key.tokens / call.batch;
     std::int64_t page_keys = draw(random, 1, std::min<std::int64_t>(keys, 100));
@@ -228,7 +226,7 @@ TEST_P(fixed_order, rows_have_the_same_bits_in_every_call) {
     EXPECT_GE(compared, 100'000);
 }
 
-// With order `tiles`, which is faster, bits depend on padding.
+// Order `tiles` is faster, but its bits depend on padding.
 TEST_P(fixed_order, order_tiles_depends_on_padding) {
     test::generator random(32);
     sequence text(random, data_type::f32, 150);

@@ -1,4 +1,4 @@
-// Compares the classification of tiles with a scan of every element.
+// Compares tile classification with a scan of every element.
 
 #include "attention/mask_map.hpp"
 
@@ -41,7 +41,6 @@ tile_mask expected_tile(const mask_case& problem, std::int64_t head_offset, std:
                                       : tile_mask::masked;
 }
 
-// Compares the map's entry for every tile of every head with a scan.
 void check(const mask_case& problem, std::int64_t tile) {
     const mask_layout layout = make_mask_layout(mask_kind::true_keeps, problem.outer, problem.rows,
                                                 problem.keys, problem.strides, tile, tile);
@@ -120,7 +119,7 @@ tile_mask tile_of_bias(mask_kind kind, Element others, Element one) {
     return classify_bias(kind, others, one).state;
 }
 
-// Tests values near the largest value that masks, and near -infinity.
+// Tests values near the masking threshold and near -infinity.
 TEST(mask_map, classifies_tiles_of_a_bias) {
     using u16 = std::uint16_t;
     constexpr u16 bf16_masks[] = {0xF14A, 0xFF7F, 0xFF80}, f16_masks[] = {0xFBFF, 0xFC00};
@@ -143,7 +142,8 @@ TEST(mask_map, classifies_tiles_of_a_bias) {
     EXPECT_EQ(tile_of_bias<u16>(mask_kind::bias_bf16, 0, 1), tile_mask::mixed);
 }
 
-// The highest bias of a tile is returned as f32, or infinity for a mixed tile without bounds_mixed.
+// map_row_tile returns a tile's highest bias as f32, or infinity if the tile is mixed and
+// bounds_mixed is false.
 TEST(mask_map, finds_the_highest_bias) {
     using u16 = std::uint16_t;
     const auto highest = [](mask_kind kind, auto others, auto one) {

@@ -1,5 +1,5 @@
-// Tests mask rules: the keys of a row, the summary of a tile, and attention. Attention must have
-// the same results with rules and with the same mask as an array.
+// Tests mask rules: the keys of a row, the summary of a tile, and attention. An array with the same
+// mask must give attention the same results.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -156,8 +156,8 @@ outcome run(const attention_case& problem, const kernel_table* target) {
     return {test::copy_outputs(problem).dst, plan->computed_tiles};
 }
 
-// If rules and the array compute the same tiles, dst has the same bits. If documents are far apart,
-// rules may compute more tiles than the array.
+// If rules and the array compute the same tiles, dst is bit-identical. If documents are far apart,
+// rules may compute more tiles.
 TEST_P(rules_test, match_the_same_mask_as_an_array) {
     int same = 0;
     for (std::uint64_t i = 0; i < 60; ++i) {
@@ -274,8 +274,8 @@ TEST(mask_maps, are_reused_by_later_executions) {
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
     const std::vector<std::byte> first = test::copy_outputs(problem).dst;
-    // A caller must not change the mask. The test changes the mask to show that the next run does
-    // not read the mask.
+    // A caller must not change the mask. This test does, to show that the next run does not read
+    // it.
     problem.cond.fill(std::vector<double>(unmasked.size(), 1));
     EXPECT_EQ(run_with(&maps), 3 * 2);
     EXPECT_EQ(test::copy_outputs(problem).dst, first);

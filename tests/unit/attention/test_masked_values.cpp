@@ -1,5 +1,5 @@
-// Writes NaN to every key and value that is masked for all rows of a block. The results of the
-// block must not change.
+// Sets to NaN the keys and values that are masked for all rows of a block. The block's results must
+// not change.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -48,7 +48,8 @@ bool is_unmasked(const attention_case& problem, std::int64_t sequence, std::int6
     return false;
 }
 
-// The number of the row's document; -1 if the row is in no document, 0 if there are no documents.
+// Returns the number of the row's document, from 1; -1 if the row is in none; 0 if there are no
+// documents.
 std::int64_t document_at(const attention_case& problem, std::int64_t sequence, std::int64_t row) {
     if (!problem.rules || problem.rules->documents.empty()) return 0;
     const auto& lists = problem.rules->documents;
@@ -113,7 +114,7 @@ void expect_same(const attention_case& problem, const std::vector<double>& actua
 }
 
 // NaN in keys and values masked for a whole block must not change the block. NaN in keys masked for
-// one row must not change the row.
+// one row must not change that row.
 void expect_untouched(attention_case& problem, const kernel_table* target, int threads = 1) {
     if (problem.rules) check_rules(*problem.rules, problem.shape().sequences);
     const auto plan = make_tile_plan(problem.desc, *target);
@@ -274,7 +275,7 @@ TEST_P(masked_values, of_keys_masked_by_cond_and_biases_masked_by_rules_do_not_m
         }
 }
 
-// Attention does not compute tiles that cond or bias masks completely.
+// Attention skips tiles that cond or bias masks completely.
 TEST_P(masked_values, of_tiles_masked_by_an_array_do_not_matter) {
     for (const std::int64_t rows : {1, 13, 70})
         for (const data_type type : types)

@@ -1,5 +1,5 @@
-// Tests attention in the order of separate operators. The reference runs MatMul, the steps around a
-// mask, SoftMax and MatMul in sequence, and rounds the weights to the graph's type.
+// Tests attention in the order of separate operators. The reference runs MatMul, scale and mask,
+// SoftMax and MatMul one after another. It rounds the weights to the graph's type.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"
@@ -56,7 +56,7 @@ std::vector<double> by_operators(const attention_case& problem, float divisor, d
     return test::multiply_matrices(weights, grid_of(problem.value), false, false)->values;
 }
 
-// The number of elements per 1024 that differ by more than the error of f32 sums.
+// Returns how many of 1024 elements differ by more than the error of f32 sums.
 double differing_per_1024(const attention_case& problem, const std::vector<double>& expected) {
     const std::vector<double> actual = problem.dst.read();
     std::size_t count = 0;
@@ -77,7 +77,7 @@ void run(const attention_case& problem, const kernel_table* target, float diviso
 }
 
 // 1 of 1024 elements may differ, because a weight near the midpoint of two numbers may round either
-// way. Order `tiles` rounds weights before it divides them, so many elements differ.
+// way. Order `tiles` rounds weights before it normalizes them, so many elements differ.
 TEST_P(operator_order, rounds_weights_after_dividing_them) {
     constexpr float divisor = 3.7F;
     for (const float fill : {-std::numeric_limits<float>::infinity(), -1e9F, -3.0F})
@@ -98,7 +98,6 @@ TEST_P(operator_order, rounds_weights_after_dividing_them) {
         }
 }
 
-// Values are added in the order of keys, for any number of queries.
 TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     for (const std::int64_t queries : {1, 3, 8, 33}) {
         attention_case problem = test::plain_case({1, queries, 4}, {1, 200, 4}, {1, 200, 40}, 6);
@@ -121,7 +120,7 @@ TEST_P(operator_order, adds_values_in_the_order_of_keys) {
     }
 }
 
-// A sink is a score of its row, even if the mask leaves no tile to compute.
+// A row's SoftMax includes the sink, even if the mask removes every tile.
 TEST_P(operator_order, a_sink_of_nan_makes_masked_rows_nan) {
     for (const double sink : {std::nan(""), HUGE_VAL})
         for (const bool nan_as_zero : {false, true}) {

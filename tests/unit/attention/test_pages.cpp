@@ -1,6 +1,6 @@
-// Tests keys and values in the pages of a cache. A result with pages must have the bits of the
-// result without pages. If the keys of a page are transposed, roundings may differ. Unused pages
-// are protected, so a read of an unused page ends the test.
+// Tests attention with a paged KV cache. Paged results must be bit-identical to contiguous ones,
+// unless the keys of a page are transposed. Unused pages are protected, so reading one ends the
+// test.
 
 #include "attention/attention_checks.hpp"
 #include "attention/cache_pages.hpp"
@@ -27,7 +27,7 @@ constexpr std::int64_t os_page_bytes = 4096;
 struct paged_shape {
     data_type type = data_type::f32;
     std::int64_t page_keys = 16, rows = 1, heads = 4, key_heads = 2, depth = 16, columns = 24;
-    std::int64_t pages = 12; // of the cache
+    std::int64_t pages = 12; // in the cache
     bool transposed = false; // adjacent elements of a page belong to adjacent keys, not to one key
 
     std::int64_t width() const { return static_cast<std::int64_t>(width_bytes(type)); }
@@ -43,9 +43,9 @@ std::vector<std::byte> random_elements(test::generator& random, data_type type,
     return bytes;
 }
 
-// A cache of {pages, heads, keys of a page, columns}. A page has the layout {keys, heads, columns}
-// in memory; if transposed, {heads, columns, keys}. Each cache page begins at a multiple of the
-// operating system's page size. run_paged protects the pages that no sequence uses.
+// A cache of shape {pages, heads, keys per page, columns}. In memory, a page is {keys, heads,
+// columns}, or {heads, columns, keys} if transposed. Each page begins at a multiple of the
+// operating system's page size, because run_paged protects unused pages.
 struct cache {
     cache(test::generator& random, const paged_shape& shape, std::int64_t columns, bool transposed)
         : page_elems(shape.page_keys * shape.key_heads * columns), shape_(shape), columns_(columns),
@@ -104,7 +104,7 @@ struct paged_case {
         query = random_elements(random, of.type, sequences * of.heads * of.rows * of.depth);
     }
 
-    // A page may occur several times in the table. Entries past the length are invalid pages.
+    // A page may occur several times in the table. Entries past the length are invalid.
     void add_row_of_table(std::int64_t length) {
         for (std::int64_t page = 0; page < sequence_pages; ++page) {
             const bool counts = page * shape.page_keys < length;
@@ -124,7 +124,7 @@ struct paged_case {
         result.statistics = {data_type::f32, {sequences, shape.heads, shape.rows}};
         return result;
     }
-    // The keys or values without pages, in the layout {sequences, keys, heads, columns}. Elements
+    // Returns contiguous keys or values in the layout {sequences, keys, heads, columns}. Elements
     // past a sequence's length are NaN.
     std::vector<std::byte> joined(const cache& pages, std::int64_t columns) const {
         const std::int64_t keys = sequence_pages * shape.page_keys, width = shape.width();
@@ -283,7 +283,7 @@ TEST_P(pages, take_odd_shapes) {
                        {200, 63, 65}});
 }
 
-// The keys without pages are not transposed, so products round differently.
+// The contiguous reference's keys are not transposed, so products round differently.
 TEST_P(pages, take_transposed_keys) {
     for (const data_type type : {data_type::f32, data_type::bf16})
         for (const std::int64_t page_keys : {5, 16, 64, 128})
@@ -320,14 +320,14 @@ TEST(pages, refuse_pages_that_the_cache_does_not_have) {
     const mask_rules rules{.lengths = problem.lengths};
     for (const std::int32_t wrong : {-1, 12, std::numeric_limits<std::int32_t>::max()}) {
         problem.table[3] = wrong;
-        EXPECT_EQ(message_of(problem, rules), "attention: keys of sequence 0 from 48 are in page " +
-                                                  std::to_string(wrong) +
-                                                  ", the cache has 12 pages");
+        EXPECT_EQ(message_of(problem, rules),
+                  "attention: page_table: page " + std::to_string(wrong) +
+                      " (sequence 0, keys from 48) is not in the cache of 12 pages");
     }
     problem.table[3] = 0;
     problem.is_used[0] = true;
     EXPECT_EQ(message_of(problem, rules), "");
-    EXPECT_NE(message_of(problem, mask_rules{}), ""); // without lengths, all pages count
+    EXPECT_NE(message_of(problem, mask_rules{}), ""); // without lengths, every entry must be valid
 }
 
 TEST(pages, refuse_invalid_descriptions) {
@@ -353,7 +353,7 @@ TEST(pages, refuse_invalid_descriptions) {
     EXPECT_THROW(make_gradients_plan({problem.desc()}, active_isa()), argument_error);
 }
 
-// The scratch memory that pages add does not depend on the number of keys.
+// The scratch memory added by pages does not depend on the number of keys.
 TEST(pages, need_memory_for_a_tile) {
     const auto added = [](std::int64_t pages) {
         attention_desc desc;

@@ -182,7 +182,7 @@ TEST(choose_isa, chooses_bf16_products_on_arm_only_by_name) {
     const std::vector<isa> all_arm{isa::scalar, isa::neon, isa::neon_bf16};
     EXPECT_EQ(choose_isa(all_arm, "", ""), isa::neon);
     for (const isa wanted : all_arm)
-        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // an x86 word
+        EXPECT_EQ(choose_isa(all_arm, to_string(wanted), "AVX2"), wanted); // an x86 cap
     EXPECT_THROW(choose_isa({isa::scalar, isa::neon}, "neon_bf16", ""), argument_error);
 }
 

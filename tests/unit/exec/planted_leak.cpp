@@ -1,6 +1,5 @@
-// Leaks memory on purpose. Argument `caller`: on the calling thread. Argument `chunks`: in the
-// chunks of a parallel run, which oneTBB's functions call. Exits with 0 unless LeakSanitizer
-// reports the leak.
+// Leaks memory on purpose. Argument `caller`: on the calling thread. Argument `chunks`: in chunks
+// that oneTBB calls. Exits with 0 unless LeakSanitizer reports the leak.
 
 #include "exec/parallel.hpp"
 
@@ -11,7 +10,7 @@ namespace {
 
 std::byte* volatile lost = nullptr;
 
-// Loses 100 blocks, because a register or a thread's stack may still hold the address of one block.
+// Loses 100 blocks, because a register or a stack may still hold the address of one block.
 void lose_memory(const void*, std::int64_t) {
     for (int i = 0; i < 100; ++i) lost = new std::byte[64];
     lost = nullptr;

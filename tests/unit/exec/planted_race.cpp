@@ -22,7 +22,7 @@ void write_unlocked(const void* context, std::int64_t chunk) {
     while (numbers.begun.load(std::memory_order_relaxed) < 2) std::this_thread::yield();
     for (int write = 0; write < 1000; ++write) {
         numbers.sum += chunk;
-        numbers.begun.fetch_add(1, std::memory_order_relaxed); // keeps each write
+        numbers.begun.fetch_add(1, std::memory_order_relaxed); // prevents merging of the writes
     }
 }
 

@@ -23,7 +23,7 @@ void check_case(generator& random, std::uint64_t seed, isa target, const select_
     ASSERT_EQ(checked_run(random, layouts, target), "");
 }
 
-// Fewer cases run with a sanitizer, because sanitizers are slow.
+// Sanitizers are slow, so they run fewer cases.
 constexpr std::uint64_t reduced(std::uint64_t cases) {
 #if defined(__SANITIZE_THREAD__)
     return cases / 20 + 2;
@@ -104,8 +104,8 @@ TEST_P(oracle, reads_no_page_between_rows_that_run_backwards) {
     munmap(memory, bytes);
 }
 
-// src_0's frames begin one tile width apart, like frames of a signal. Whole tiles of adjacent
-// frames are contiguous and read in place. Smaller tiles at the frames' ends are packed.
+// src_0's frames begin one tile width apart, like frames of a signal. Full tiles of adjacent frames
+// are contiguous and read in place. Tail tiles at the frames' ends are packed.
 TEST_P(oracle, frames_one_tile_apart) {
     const std::vector<std::int64_t> extents{891, 271};
     select_case frames{4,
@@ -118,7 +118,6 @@ TEST_P(oracle, frames_one_tile_apart) {
     check(3, [&](generator&) { return frames; });
 }
 
-// Cases may be large enough for several threads.
 TEST_P(oracle, shapes_in_parallel) {
     check(60, 4000000);
 }

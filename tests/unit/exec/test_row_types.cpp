@@ -15,7 +15,7 @@ namespace {
 
 class row_types : public testing::TestWithParam<isa> {};
 
-// Runs rows without operands or steps. Such rows only convert elements.
+// Runs rows without operands or steps, which only converts elements.
 template <typename From, typename To>
 std::vector<To> converted(const std::vector<From>& from, data_type type, data_type result,
                           isa target) {
@@ -66,7 +66,7 @@ TEST_P(row_types, reads_the_masked_value_in_every_type) {
     }
 }
 
-// Rows without steps copy the bits, with plain stores and with streaming stores.
+// Rows without steps copy bits, with plain and with streaming stores.
 TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     constexpr std::int64_t columns = 64;
     constexpr std::uint32_t signalling = 0x7F812345;
@@ -80,7 +80,7 @@ TEST_P(row_types, keeps_the_bits_of_a_signalling_nan) {
     }
 }
 
-// Only aligned whole vectors use streaming stores, so the test shifts the result.
+// Only aligned full vectors use streaming stores, so the test shifts the result.
 TEST_P(row_types, are_the_same_with_streaming_stores) {
     constexpr std::int64_t columns = 777;
     std::vector<float> scores(columns);

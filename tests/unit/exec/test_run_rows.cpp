@@ -1,4 +1,4 @@
-// Compares random rows with double precision, for each list of steps in chains(), on every
+// Compares random rows with a reference in double precision, for each chain of chains() and each
 // instruction set of this machine.
 
 #include "exec/run_rows.hpp"
@@ -60,7 +60,6 @@ data random_data(const example& sample, unsigned seed) {
     return result;
 }
 
-// Dense rows of f32 with a dense result.
 row_desc dense_rows(const dims& shape, const row_work& work) {
     row_desc desc;
     desc.scores = desc.result = dense_desc(data_type::f32, shape);
@@ -69,7 +68,7 @@ row_desc dense_rows(const dims& shape, const row_work& work) {
     return desc;
 }
 
-// Runs dense rows without operands and returns the result.
+// Runs dense rows without operands.
 std::vector<float> run_dense(const std::vector<float>& rows, const dims& shape,
                              const row_work& work, isa target,
                              const parallel_loop* loop = nullptr) {
@@ -211,7 +210,7 @@ void expect_near(const example& sample, double got, double want, std::int64_t ro
             << "row " << row << " column " << column;
 }
 
-// Compares one chain with the reference. Rows end at a guard page.
+// Compares one chain with the reference. Scores and cond end at guard pages.
 void check(const example& sample, isa target, unsigned seed, float scalar) {
     data from = random_data(sample, seed);
     from.scalar[0] = scalar;
@@ -288,7 +287,7 @@ TEST_P(run_rows_test, keeps_a_nan_among_minus_infinities) {
     }
 }
 
-// A row becomes zeros if it has only -infinity, or if it has +infinity or a NaN.
+// A row becomes zeros if it has only -infinity, or any +infinity or NaN.
 TEST_P(run_rows_test, replaces_nan_by_zero) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     for (const std::int64_t columns : {std::int64_t{8}, held_row_columns + 5}) {
@@ -329,7 +328,7 @@ TEST_P(run_rows_test, runs_many_rows_on_all_threads) {
     check({16, 64, 200, chains()[2], 0}, GetParam(), 99, -2.0F);
 }
 
-// An 8-bit result is within half a unit of the exact value after saturation.
+// An 8-bit result is within half a unit of the saturated exact value.
 TEST_P(run_rows_test, quantizes_to_8_bits) {
     const example sample{1, 3, 100, {{combine(row_operator::multiply, scalar_operand)}}};
     data from = random_data(sample, 5);
@@ -351,8 +350,8 @@ TEST_P(run_rows_test, quantizes_to_8_bits) {
     }
 }
 
-// Long rows are cut into pieces, and the last piece may be shorter. The rows are computed in place,
-// so an element that is computed twice gets a wrong value.
+// Long rows are cut into pieces, and the last piece may be shorter. The test runs in place, so an
+// element that is computed twice gets a wrong value.
 TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     for (const std::int64_t count : {4096, 4097, 8192, 100003}) {
         row_desc desc = dense_rows(
@@ -370,12 +369,11 @@ TEST_P(run_rows_test, cuts_dense_operands_into_pieces) {
     }
 }
 
-// The rows run along the first dimension, which is innermost in memory. Rows along the last
-// dimension could not have these layouts and broadcasts.
+// The kernel's rows run along the first dimension, because only that dimension is contiguous.
 TEST_P(run_rows_test, walks_operands_whose_first_dimension_is_innermost) {
     const dims shape{3, 5, 7};
     row_desc desc;
-    desc.scores = desc.result = {data_type::f32, shape, {4, 12 * 7, 12}}; // the first is innermost
+    desc.scores = desc.result = {data_type::f32, shape, {4, 12 * 7, 12}};
     desc.operands = {{data_type::f32, {3, 1, 1}, {4, 4, 4}}, {data_type::f32, {7}, {4}}};
     desc.steps = {combine(row_operator::add, 0), combine(row_operator::multiply, 1)};
     std::vector<float> scores(105), result(105), first{1, 2, 3}, last{1, 10, 100, 2, 20, 200, 3};
@@ -390,7 +388,7 @@ TEST_P(run_rows_test, walks_operands_whose_first_dimension_is_innermost) {
             }
 }
 
-// Tests several NaN patterns. One pattern has all bits set, as uninitialized memory often has.
+// One of the NaNs has all bits set, as uninitialized memory often has.
 TEST_P(run_rows_test, a_nan_makes_its_whole_row_nan) {
     for (const std::uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0x7F800001U, 0xFFFFFFFFU})
         for (const std::size_t index : {std::size_t{0}, std::size_t{20}, std::size_t{32}}) {

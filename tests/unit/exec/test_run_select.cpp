@@ -47,7 +47,7 @@ enum class ran { nothing, plain, streaming };
 ran last_run = ran::nothing; // set by the kernels below
 
 // If dst is also a source, reading the source brings dst's lines into the cache. Streaming stores
-// would evict them, so the next reader would load them from memory again.
+// would evict these lines, so the next reader would load them from memory again.
 TEST(run_select, does_not_stream_in_place) {
     const dims shape{40, 1000};
     select_desc desc = dense(shape, shape);

@@ -53,7 +53,7 @@ struct partition {
     std::optional<fusion::row_chain> find(std::string& reason) const {
         return fusion::find_row_chain(ops, outputs, reason);
     }
-    // Returns the chain. Throws if there is no chain.
+    // Throws if there is no chain.
     fusion::row_chain chain() const {
         std::string reason;
         const auto match = find(reason);
@@ -61,7 +61,6 @@ struct partition {
     }
 };
 
-// A function that changes a partition.
 using change = std::function<void(partition&)>;
 
 inline change use_again(std::size_t id) {

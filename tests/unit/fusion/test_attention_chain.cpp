@@ -82,7 +82,7 @@ TEST(attention_chain, follows_transposes_of_its_result) {
     EXPECT_FALSE(find(moved));
 }
 
-// After each change, the partition is no longer one attention.
+// After each change, the partition no longer matches attention.
 TEST(attention_chain, refuses_other_partitions) {
     const change changes[] = {
         set_kind(1, op_kind::other),
@@ -131,8 +131,7 @@ TEST(attention_form, may_lack_a_select) {
     EXPECT_EQ(attention_numbers_of(form, values).scale, 0.5F);
 }
 
-// A division by a power of two from 2^-125 to 2^125 becomes a product. The product is exact and
-// faster.
+// A division by a power of two from 2^-125 to 2^125 becomes a product, which is exact and faster.
 TEST(score_steps, multiply_if_the_divisor_is_a_power_of_two) {
     score_steps steps;
     for (const float number : {8.0F, -0.25F, 0x1p126F, 3.0F, 0x1p127F, 0x1p-126F, 0.0F})

@@ -28,7 +28,7 @@ logical_tensor tensor(std::size_t id, data_type type = f32, const dims& extents 
 
 using ids = std::vector<std::vector<std::size_t>>;
 
-// add() numbers operators from 0. Tests choose the tensors' numbers.
+// add() numbers operators from 0. Tests choose tensor ids.
 struct builder {
     std::vector<op> ops;
 

@@ -10,7 +10,7 @@ namespace {
 
 using namespace graph;
 
-// Tensors in addition to the tensors of attention.
+// Tensors besides attention's.
 constexpr std::size_t dst = 50, dst_gradient = 51, subtracted = 52, exponentials = 53, rounded = 54,
                       value_gradients = 55, weight_gradients = 56, products = 57, sums = 58,
                       differences = 59, score_gradients = 60, product_gradients = 61,
@@ -32,7 +32,7 @@ op sum(std::size_t id, std::size_t input, std::size_t output, std::int64_t axis)
     return sum;
 }
 
-// Gradients of attention with a scale, a bias and a mask that is an input.
+// Gradients of attention with a scale, a bias and an input mask.
 partition gradients() {
     return {
         {product(1, {tensor(query), tensor(key)}, scores, false, true),
@@ -76,7 +76,7 @@ change leave_out(std::size_t id) {
     };
 }
 
-// Gradients with a mask that is computed from indices.
+// Gradients with a mask computed from indices.
 partition causal_gradients() {
     partition causal = gradients();
     causal.ops.insert(

@@ -98,7 +98,7 @@ TEST(merged_chain, gives_one_operator_to_one_chain) {
     EXPECT_EQ(ids_of(matches[1]), (std::vector<std::size_t>{15, 16}));
 }
 
-// A change, and the operators that are still merged after the change.
+// After the change `spoil`, only `ops` are merged.
 struct smaller_merge {
     const char* name;
     change spoil;

@@ -65,7 +65,7 @@ TEST(types_fit_schema, checks_the_tensors_of_compile) {
     EXPECT_FALSE(types_fit_schema(node, inputs, node.outputs));
 }
 
-// The text of the refusal; "" if compile succeeds.
+// Returns the error text, or "" if compile succeeds.
 std::string refusal_of(const op& node) {
     return test::refusal<error>([&] { compile_select(node, node.inputs, node.outputs); });
 }

@@ -1,4 +1,4 @@
-// Tests shapes at compile that differ from the shapes at add_op.
+// Tests compile with other shapes than at add_op.
 
 #include "base/error.hpp"
 #include "graph/redescribe.hpp"

@@ -1,5 +1,5 @@
-// The benchmarks' limit is the time of the fastest variant that moves given numbers of bytes. Each
-// variant must move all bytes that it counts, or the limit would be too fast.
+// The benchmarks' limit is the fastest variant's time to move given numbers of bytes. A variant
+// that moves fewer bytes than it counts would make the limit too low.
 
 #include "limit/limit_kernel.hpp"
 #include "support/case_generator.hpp"

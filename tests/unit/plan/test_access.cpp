@@ -21,7 +21,7 @@ struct step {
     std::int64_t bytes;
 };
 
-// The access of an operand in a tile of a single row that covers the whole nest. `steps` has the
+// Returns an operand's access in a one-row tile that covers the whole nest. `steps` lists the
 // loops, innermost first.
 operand_access access_of(const std::vector<step>& steps, std::int64_t width = 4,
                          std::size_t operand = op_src_0) {
@@ -187,9 +187,8 @@ TEST(access, prefetches_transposed_operands_if_another_operand_is_packed) {
     EXPECT_TRUE(one_tile->shapes[0].access[op_src_1].lines.empty());
 }
 
-// A plan that packs no operand prefetches nothing. In a plan that packs, sources are prefetched.
-// dst is prefetched only if dst is scattered, because a store to a part of a line first loads the
-// line.
+// A plan that packs no operand prefetches nothing. Other plans prefetch sources. They prefetch dst
+// only if dst is scattered, because a partial store first loads its line.
 TEST(access, prefetches_lines_if_an_operand_is_packed) {
     const auto lines = [](const tensor_desc& cond, const tensor_desc& source,
                           const tensor_desc& dst) {

@@ -22,14 +22,14 @@ tile_extents extents(std::int64_t inner, std::int64_t outer) {
     return extents_of({inner, outer});
 }
 
-// Operands have 4 MB. The box has the largest size, 32 KB. Pieces of dst have 512 bytes, and pieces
-// of src_1 have 256 bytes, because a store to a part of a line also loads the line.
+// src_1 and dst have 4 MB each. The box has the maximum size, 32 KB. dst's pieces (512 bytes) are
+// longer than src_1's (256 bytes), because a store to a part of a line also loads the line.
 TEST(box, holds_long_pieces_of_operands_in_memory) {
     EXPECT_EQ(choose_box(transposed(1024, 1024)), extents(128, 64));
 }
 
-// Operands have 160 KB. The box has whole lines of src_1 and at most 2048 elements. So dst's 200
-// columns are cut into two chunks of whole lines.
+// src_1 and dst have 160 KB each. The box has whole lines of src_1 and at most 2048 elements. So
+// dst's 200 columns are cut into two chunks of whole lines.
 TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
@@ -47,13 +47,13 @@ TEST(box, holds_longer_pieces_of_dst_if_they_end_within_lines) {
     EXPECT_EQ(box_of(1001), extents(336, 16));
 }
 
-// Operands have 16 KB and fit L1, so only dst shapes the box.
+// src_1 and dst have 16 KB each and fit L1, so only dst shapes the box.
 TEST(box, fills_up_along_dst_for_operands_in_l1) {
     EXPECT_EQ(choose_box(transposed(64, 64)), extents(64, 32));
 }
 
-// The tile's extent along the outermost loop. Along this loop, src_0 has pieces of 32 bytes, `step`
-// bytes apart.
+// Returns the tile's extent along the outermost loop. Along this loop, src_0 has pieces of 32
+// bytes, `step` bytes apart.
 std::int64_t pieces_of_tile(std::int64_t step) {
     return choose_box(
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
@@ -110,7 +110,7 @@ TEST(box, spans_no_more_than_offsets_can) {
     EXPECT_GT(choose_box(nest)[0], 1);
 }
 
-// The prefetched lines of src_0, for a gathered tile of `inner` x `outer` elements with these
+// Returns src_0's prefetched lines for a gathered tile of `inner` x `outer` elements with these
 // strides in bytes.
 offsets prefetched(std::int64_t inner, std::int64_t inner_bytes, std::int64_t outer,
                    std::int64_t outer_bytes) {
@@ -120,8 +120,8 @@ offsets prefetched(std::int64_t inner, std::int64_t inner_bytes, std::int64_t ou
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-// Offsets of one byte in each cache line of the pieces, at any alignment. Pieces begin `apart`
-// bytes apart.
+// Returns the offset of one byte in each cache line of the pieces, for any alignment. Pieces begin
+// `apart` bytes apart.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
     offsets result;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {

@@ -8,7 +8,7 @@
 namespace maskwise {
 namespace {
 
-// Returns loops outermost first. Without `tile_inner_first`, the tile has whole loops.
+// Returns loops outermost first. By default, the tile covers all loops.
 std::vector<int> order_of(const loop_nest& nest, std::vector<std::int64_t> tile_inner_first = {},
                           const per_operand<bool>& is_moved = {}) {
     tiling tile;
@@ -28,8 +28,8 @@ TEST(loop_order, follows_dst) {
     EXPECT_EQ(order_of(nest_of({{100, {1, 4, 4, 4}}, {100, {100, 400, 400, 500}}})), (loops{1, 0}));
 }
 
-// An operand of more than 128 KB that is constant along a loop must not be fetched again for each
-// iteration of the loop.
+// An operand of more than 128 KB that is constant along a loop must not be fetched again in each
+// iteration.
 TEST(loop_order, keeps_shared_operands_in_cache) {
     const auto shared = [](std::int64_t bytes) {
         return order_of(nest_of({{bytes, {1, 4, 4, 4}}, {3, {0, 0, 4 * bytes, 4 * bytes}}}));

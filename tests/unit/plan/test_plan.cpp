@@ -158,8 +158,8 @@ TEST(plan, names_ways_to_pack) {
                   {"cond=splat src_0=step src_1=unit dst=scatter kernel=select_x32_uuu_plain"}));
 }
 
-// The pick kernel runs if elements have 16 bytes and both sources are packed one element at a time.
-// It does not run if a source repeats from row to row or has runs of adjacent elements.
+// The pick kernel runs if elements have 16 bytes and both sources are packed one element at a time,
+// but not if a source repeats from row to row or has runs of adjacent elements.
 TEST(plan, picks_wide_separate_elements) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
@@ -177,8 +177,8 @@ TEST(plan, picks_wide_separate_elements) {
     EXPECT_FALSE(picks(data_type::complex128, dims{1, 300}, 3));
 }
 
-// A loop is cut if the tile does not divide the loop's extent. The loop's last tile is then
-// smaller. The plan has one tile shape for every subset of the cut loops.
+// A loop is cut, and has a tail tile, if the tile does not divide the loop's extent. The plan has
+// one tile shape for every subset of the cut loops.
 TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     for (const auto& [rows, columns] :
          {std::pair{64, 128}, std::pair{64, 500}, std::pair{1000, 1000}}) {
@@ -193,8 +193,8 @@ TEST(plan, has_a_shape_for_each_set_of_cut_loops) {
     }
 }
 
-// A transposition by blocks pays from 4 groups of 4 items, from 32 groups of any number of items,
-// or from 32 dense items (`gap` 0) of any number of groups.
+// A transposition by blocks pays from 4 groups of 4 items, from 32 groups of any size, or from 32
+// dense items (`gap` 0) in any number of groups.
 TEST(plan, transposes_if_blocks_pay) {
     const auto transposes = [](std::int64_t groups, std::int64_t items, std::int64_t gap) {
         return test::has(plan_of_transposed(groups, items, gap), {"src_1=transpose"});
@@ -250,7 +250,7 @@ TEST(plan, counts_one_source_if_a_row_has_one_cond) {
 }
 
 // Short rows that end within cache lines use plain stores, because streaming stores would write
-// their lines in part.
+// partial lines.
 TEST(plan, does_not_stream_short_rows_that_end_within_lines) {
     const auto stores = [](std::int64_t columns, std::int64_t row_elems) {
         const dims shape{4096, columns};

@@ -20,7 +20,7 @@ row_desc describe(const dims& shape) {
     return desc;
 }
 
-// Tests the largest numbers of steps and operands, then one more step, and one more operand.
+// Tests the largest numbers of steps and operands, then one more of each.
 TEST(row_plan, accepts_the_largest_numbers) {
     row_desc desc = describe({1, 2, 8});
     desc.steps.assign(max_row_actions, row_change{row_operator::tanh});

@@ -9,7 +9,7 @@
 namespace maskwise {
 namespace {
 
-// All operands are contiguous along the innermost loop. Along the outer loop, only dst moves, by
+// All operands are contiguous along the innermost loop. Only dst moves along the outer loop, by
 // `row_bytes`.
 tiling rows_of(std::int64_t columns, std::int64_t rows, std::int64_t row_bytes) {
     return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {rows, {0, 0, 0, row_bytes}}}));
@@ -20,7 +20,7 @@ TEST(tiling, has_whole_rows_of_a_kilobyte) {
     EXPECT_LT(elements_of(rows_of(255, 640, 1024).extent), 4096); // a box
 }
 
-// Rows of 256 bytes or more are tiled whole if each row consists of whole lines.
+// Rows of 256 bytes or more are tiled whole if they consist of whole lines.
 TEST(tiling, has_whole_rows_of_few_whole_lines) {
     EXPECT_EQ(rows_of(64, 2560, 320).extent, extents_of({64, 256}));
     EXPECT_LT(elements_of(rows_of(48, 2560, 320).extent), 4096);
@@ -47,8 +47,7 @@ TEST(tiling, has_no_loops_for_an_empty_nest) {
     EXPECT_EQ(tile.row_loop, -1);
 }
 
-// Long rows of a matrix stay separate, so that operands that repeat from row to row are read in
-// place.
+// Long rows stay separate, so that operands that repeat from row to row are read in place.
 TEST(tiling, keeps_long_rows_separate) {
     const tiling tile = choose_tiling(nest_of({{256, {1, 4, 4, 4}}, {64, {0, 1024, 1024, 1024}}}));
     EXPECT_EQ(tile.column_loops, 1);
@@ -56,8 +55,8 @@ TEST(tiling, keeps_long_rows_separate) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// The tile is a box, because src_1 is transposed. dst's short rows are adjacent, so they form one
-// row of the tile.
+// The tile is a box, because src_1 is transposed. dst's short rows are adjacent and form one row of
+// the tile.
 TEST(tiling, makes_one_row_of_short_rows) {
     const tiling tile = choose_tiling(nest_of({{32, {1, 4, 256, 4}}, {64, {32, 128, 4, 128}}}));
     EXPECT_EQ(tile.column_loops, 2);
@@ -74,8 +73,8 @@ TEST(tiling, makes_one_row_of_three_dense_loops) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// dst is written from a buffer if the tile's contiguous runs of dst are shorter than a line, or if
-// the runs are in several loops.
+// dst is written from a buffer if the tile's contiguous runs of dst are shorter than a line or
+// repeat in several loops.
 TEST(tiling, scatters_runs_shorter_than_a_line) {
     const auto tile_of = [](std::int64_t columns) {
         return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {16, {0, 0, 0, 400}}}));

@@ -45,7 +45,7 @@ TEST(windows, are_equally_many_for_every_register) {
     EXPECT_EQ(chosen.shuffles.size(), 4U * 16);
 }
 
-// The number of windows for 16 one-byte runs in `windows` groups of adjacent bytes.
+// The number of windows for 16 bytes in `windows` groups of adjacent bytes.
 std::int64_t windows_of(std::int32_t windows) {
     offsets places;
     for (std::int32_t i = 0; i < 16; ++i) places.push_back(i % windows * 100 + i / windows);

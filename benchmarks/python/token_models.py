@@ -1,4 +1,4 @@
-"""Configurations and inputs of the models of scripts/bench transformers."""
+"""The models of scripts/bench transformers: configurations and inputs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GenerationConfig
 
-NEW_WORDS = 32  # tokens that a generation appends
+NEW_TOKENS = 32  # tokens to generate
 ByName = dict[str, Any]
 
 
@@ -18,7 +18,7 @@ class Model:
     batch: int = 1
     config: ByName = field(default_factory=dict)
     kind: Any = AutoModel
-    padding: str = ""  # masks up to half ("right") or a random part ("random") of a sequence's end
+    padding: str = ""  # masks each sequence's end: up to half ("right") or randomly much ("random")
     attention: str = "maskwise"  # or "maskwise_flash"
     form: str = "eager"  # or "compiled" by torch.compile, "exported" by torch.export
 
@@ -50,7 +50,7 @@ class Model:
         return inputs
 
     def own_inputs(self, length: int, dtype: torch.dtype) -> ByName:
-        """The inputs for Maskwise. For "maskwise_flash", the batch is packed without padding."""
+        """Returns the inputs for Maskwise. For "maskwise_flash", the batch is packed."""
         inputs = self.inputs(length, dtype)
         if self.attention != "maskwise_flash":
             return inputs
@@ -64,8 +64,8 @@ class Model:
             packed[f"max_length_{side}"] = int(lengths.max())
         return packed
 
-    def words(self, answer: Any, length: int, form: str) -> torch.Tensor:
-        """The results of unmasked tokens, in the same order for every form."""
+    def tokens(self, answer: Any, length: int, form: str) -> torch.Tensor:
+        """Returns the results of unmasked tokens, in the same order for every form."""
         states = answer if torch.is_tensor(answer) else answer[0]
         if not self.padding:
             return states.float()
@@ -75,7 +75,7 @@ class Model:
 
 
 class Generating(torch.nn.Module):
-    """Generates tokens after a prompt, one forward pass each."""
+    """Generates NEW_TOKENS tokens after a prompt, one forward pass each."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Generating(torch.nn.Module):
         self.model.set_attn_implementation(name)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        settings = GenerationConfig(max_new_tokens=NEW_WORDS, do_sample=False, pad_token_id=0)
+        settings = GenerationConfig(max_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0)
         settings.eos_token_id = None
         return self.model.generate(
             input_ids, attention_mask=attention_mask, generation_config=settings
@@ -122,7 +122,7 @@ WHISPER |= {"decoder_ffn_dim": 2048, "encoder_layers": 1, "encoder_attention_hea
 WHISPER |= {"vocab_size": 1000, "decoder_start_token_id": 1}
 MODERN: ByName = {"num_hidden_layers": 6, "vocab_size": 1000, "max_position_embeddings": 8192}
 
-# Published models with fewer layers, and with a smaller vocabulary, which needs less memory.
+# Published models with fewer layers and, to save memory, a smaller vocabulary.
 MODELS = (
     Model(
         "ModernBERT-base, 6 layers",
@@ -149,7 +149,9 @@ MODELS = (
     Model("EmbeddingGemma, 6 layers", "gemma3_text", (256, 2048), config=EMBEDDING_GEMMA),
     Model("Gemma 3 270M, 6 layers", "gemma3_text", (16, 512, 2048, 4096), config=GEMMA),
     Model("Qwen 3 0.6B, 4 layers, padded", "qwen3", (128, 1024), 2, QWEN, padding="right"),
-    Model(f"Qwen 3 0.6B, 4 layers, {NEW_WORDS} words on", "qwen3", (16, 512), 1, QWEN, Generating),
+    Model(
+        f"Qwen 3 0.6B, 4 layers, {NEW_TOKENS} new tokens", "qwen3", (16, 512), 1, QWEN, Generating
+    ),
     Model("BERT-base, 4 layers, padded", "bert", (32, 128, 512), 8, BERT, padding="right"),
     Model("MiniLM, padded", "bert", (64, 256), 32, MINILM, padding="random"),
     Model(
