@@ -24,7 +24,8 @@ if(MASKWISE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     set(MASKWISE_NO_UNDEFINED "")
 endif()
 
-# Before glibc 2.34, dlopen and dlsym were in libdl. src/base/older_libc.cpp uses them from libdl.
+# Before glibc 2.34, dlopen and dlsym were in libdl. src/base/older_libc.cpp binds these older
+# versions, so libraries must list libdl as a dependency.
 set(MASKWISE_LIBDL "LINKER:--push-state,--no-as-needed,-l:libdl.so.2,--pop-state")
 
 # Warnings and sanitizers. Only the project's own targets link this interface target.
@@ -35,7 +36,7 @@ if(MASKWISE_SANITIZE)
     set(MASKWISE_UNSANITIZED -fno-sanitize=all)
     target_compile_options(maskwise_compiler INTERFACE
         -fsanitize=${MASKWISE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-    # Disables two checks that report correct code. function: the plugin's C functions have int in
+    # Disables two checks that give false positives. function: the plugin's C functions have int in
     # place of oneDNN's enumerations. float-cast-overflow: Highway's scalar target converts NaN to
     # an int that is never used.
     target_compile_options(maskwise_compiler INTERFACE

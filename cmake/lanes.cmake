@@ -1,9 +1,9 @@
 # Lanes: the oneDNN installations that clients are compiled against and run with.
 #
-# MASKWISE_LANES lists them as "<name>=<prefix>;..."; "auto" is the output of
-# `scripts/lane --list`. For each lane there is
+# MASKWISE_LANES lists the lanes as "<name>=<prefix>;..."; "auto" stands for the output of
+# `scripts/lane --list`. This file defines
 #
-#   onednn_<lane>          a target to link a client with: headers and libdnnl of that lane
+#   onednn_<lane>          per lane, a target to link a client with: the lane's headers and libdnnl
 #   MASKWISE_LANE_NAMES    the names of all lanes; the default lane is first
 #
 # A client is a separate program in every lane, because oneDNN's headers differ. scripts/lane runs
@@ -23,11 +23,11 @@
 #   with the labels lane-<lane> and plugin-none or plugin-preload. PLUGIN preload loads the built
 #   libmaskwise_onednn.so by LD_PRELOAD, after the sanitizer's runtime if there is one. A client
 #   that links the plugin before oneDNN uses PLUGIN none.
-#   `ctest -L lane-3.2` runs a lane, and `ctest -R preload` all tests that preload the plugin.
+#   `ctest -L lane-3.2` runs a lane. `ctest -R preload` runs all tests that preload the plugin.
 #
 # maskwise_add_test_by_isa(<name> COMMAND ... [ENVIRONMENT VAR=value...] [LABELS label...]
 #                          [TIMEOUT seconds] [REPORTS_CASES])
-#   adds the ctest test <name> and, for each line of MASKWISE_ISA_RUNS whose pattern matches <name>,
+#   adds the ctest test <name>. Each line of MASKWISE_ISA_RUNS whose pattern matches <name> also adds
 #   a test "<name>/<suffix>" with the label isa-<suffix>. maskwise_add_lane_test calls this function.
 #
 # In Debian's lanes, the lane's loader starts programs, so /proc/self/exe is the loader. Death tests

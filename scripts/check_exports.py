@@ -46,27 +46,27 @@ def listed_functions(folder: Path) -> set[str]:
 
 
 def named_in_full(folder: Path) -> set[str]:
-    """The names without a wildcard that the version script exports."""
+    """Returns the names without a wildcard that the version script exports."""
     text = re.sub(r"#.*", "", (folder / "exports.map").read_text())
     return set(re.findall(r"^\s*(\w+);", text.split("local:")[0], re.MULTILINE))
 
 
 def declared_names(header: Path) -> set[str]:
-    """Names of classes and functions that a public header marks MASKWISE_API."""
+    """Returns the names of classes and functions that a public header marks MASKWISE_API."""
     text = header.read_text()
     classes = re.findall(r"^class MASKWISE_API (\w+)", text, re.MULTILINE)
     return {*classes, *re.findall(r"^MASKWISE_API [^;()]*?(\w+)\(", text, re.MULTILINE)}
 
 
 def symbols(library: Path, *options: str) -> set[str]:
-    """Exported symbols, except absolute symbols (A), which are names of version nodes."""
+    """Returns exported symbols, except absolute ones (A), which are names of version nodes."""
     lines = tool("nm", "-D", "--defined-only", *options, str(library)).splitlines()
     parts = [line.split(maxsplit=2) for line in lines]
     return {name.split("@")[0] for _, kind, name in parts if kind != "A"}
 
 
 def first_names(library: Path) -> set[str]:
-    """For each export: the class or function of namespace maskwise, or the full demangled name."""
+    """Returns each export's class or function in namespace maskwise, else its demangled name."""
     pattern = r"(?:(?:typeinfo(?: name)?|vtable) for )?maskwise::(?:v\d+::)?(\w+)"
     every = symbols(library, "--demangle")
     return {match[1] if (match := re.match(pattern, symbol)) else symbol for symbol in every}

@@ -20,7 +20,7 @@ class Table:
     reserved: list[tuple[str, str]] = field(default_factory=list)  # (header prefix, owner)
 
     def closure(self, folder: str) -> set[str]:
-        """The folders that `folder` may include, directly or through other folders."""
+        """Returns the folders that `folder` may include, directly or through other folders."""
         reached = {folder}
         waiting = [folder]
         while waiting:
@@ -48,7 +48,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str:
-    """The innermost of the folders that contain the path; "" if no folder does."""
+    """Returns the innermost of the folders that contain the path; "" if no folder does."""
     return max((name for name in folders if path.startswith(name + "/")), key=len, default="")
 
 

@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 
 def is_source(path: Path) -> bool:
-    """False for documents, licences and data, which may be long."""
+    """Returns false for documents, licences and data, which may be long."""
     named = path.name == "CMakeLists.txt" or path.parent.name == "scripts"
     return named or path.suffix in {*PARSED, ".cmake"}
 
@@ -46,7 +46,7 @@ def sizes_of(root: Path, path: str) -> list[Size]:
 
 
 def source_files(root: Path) -> list[str]:
-    """Tracked files, and untracked files that git does not ignore."""
+    """Returns tracked files, and untracked files that git does not ignore."""
     command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = sorted(set(listing.split("\0")))

@@ -64,7 +64,7 @@ class Run:
 
 
 def python_of(tree: Path) -> tuple[list[str], dict[str, str]]:
-    """The command and the settings that start an installation's Python."""
+    """Returns the command and the environment variables that start an installation's Python."""
     loader = tree / "usr/lib64/ld-linux-x86-64.so.2"
     if not loader.exists():
         return [str(tree / "bin/python")], {}
@@ -117,8 +117,8 @@ def faults_with(plugin: Path, alone: Run, preloaded: Run) -> list[str]:
         faults += [f"results {alone.results()} without, {preloaded.results()} with the plugin"]
     if len(preloaded.lines(rf"^maskwise,load,.*,{re.escape(alone.onednn())} ")) != 1:
         faults += [f"load lines for {alone.onednn()}: {preloaded.lines('^maskwise,load.*')}"]
-    # Ignores calls by oneDNN, and files that never call the plugin: for a dlsym, the loader
-    # names the file in which the search starts as the caller.
+    # Ignores calls by oneDNN. Ignores files that never call the plugin, because for a dlsym the
+    # loader reports the file in which the search starts as the caller.
     calls = preloaded.bindings
     onednn = {answers for _, answers in calls} - {str(plugin)}
     clients = {file for file, answers in calls if answers == str(plugin)} - {str(plugin)} - onednn

@@ -49,8 +49,8 @@ class Pins:
     """A file of pins: comments, lines with a key and its value, rules, and packages to install.
 
     'expect PACKAGE VERSION' requires a version that begins with VERSION. 'at-least PACKAGE VERSION'
-    is for a Debian release whose versions change. A lane with this rule is skipped if it cannot be
-    installed, unless the lane was named as an argument. 'below PACKAGE VERSION' is an upper bound.
+    is for a Debian release whose versions change. Such a lane is skipped if its installation
+    fails, unless the lane was named as an argument. 'below PACKAGE VERSION' is an upper bound.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,8 +79,8 @@ def say(text: str) -> None:
 
 
 def telling_line(output: str) -> str:
-    """The most informative line of a failed command's output: a line about the network, else an
-    error, else the last line."""
+    """Returns the most informative line of a failed command's output: a line about the network,
+    else an error, else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for pattern in (r".*Failed to fetch", r".*Retrying .* after connection broken", r"(ERROR|E): "):
         matches = [line for line in lines if re.match(pattern, line)]
@@ -185,7 +185,7 @@ def build_from_wheels(tree: Path, pins: Pins) -> None:
 
 
 def debian_mirror() -> str:
-    """The mirror of this machine's release in the user's configuration of apt."""
+    """Returns the Debian mirror of this machine's release from the user's apt configuration."""
     release = dict(
         line.split("=", 1)
         for line in Path("/etc/os-release").read_text().splitlines()
@@ -201,7 +201,7 @@ def debian_mirror() -> str:
 
 
 def apt_options(work: Path, suite: str, architecture: str) -> list[str]:
-    """Options for an apt with separate sources, lists and cache. The user's proxies apply."""
+    """Returns options for an apt with own sources, lists and cache. The user's proxies apply."""
     (work / "lists/partial").mkdir(parents=True)
     (work / "cache/archives/partial").mkdir(parents=True)
     (work / "status").touch()
@@ -292,7 +292,7 @@ def install_lane(pins: Pins, wanted_by_name: bool) -> None:
 
 
 def newest_on_index(name: str) -> str:
-    """The newest version of a package for this Python; empty without a network."""
+    """Returns the newest version of a package for this Python; empty without a network."""
     command = [str(DEPS / "python/bin/python"), "-m", "pip", "--disable-pip-version-check"]
     command += ["--retries=0", "--timeout=5", "index", "versions", name]
     result = subprocess.run(command, text=True, capture_output=True, check=False)

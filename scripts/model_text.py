@@ -88,7 +88,7 @@ def listed(key: str, lines: Iterable[Any]) -> str:
 
 
 def text_of(model: onnx.ModelProto, made_by: str) -> str:
-    """The text of a model. Large weights and documentation are left out."""
+    """Returns a model as text, without large weights and documentation."""
     graph = model.graph
     if model.functions or graph.sparse_initializer or any(one.domain for one in graph.node):
         others = "functions, sparse weights and operators of other domains"
@@ -111,7 +111,7 @@ def text_of(model: onnx.ModelProto, made_by: str) -> str:
 
 
 def model_of(text: str) -> onnx.ModelProto:
-    """The ModelProto that a text describes."""
+    """Returns the ModelProto that a text describes."""
     read = json.loads(text)
     graph = helper.make_graph(
         [node_of(one) for one in read["nodes"]],

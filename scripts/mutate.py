@@ -325,7 +325,7 @@ class Tree:
 
 
 class Run:
-    """Tests faults in several trees until `end`."""
+    """Tests faults in several trees until the time `end`."""
 
     def __init__(self, kept: Kept, end: float) -> None:
         self.kept, self.end, self.lock = kept, end, threading.Lock()
@@ -347,7 +347,7 @@ class Run:
         return True
 
     def time_tests(self, tree: Tree, tests: list[str]) -> None:
-        """Measures each test without a fault. Failing tests are not used for verdicts."""
+        """Times each test without a fault. Failing tests are not used for verdicts."""
         for test in tests:
             begin = time.monotonic()
             if not tree.passes(test, seconds=1800):

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLES = 120  # number of samples, if SECONDS is at most 120; else one per second
+SAMPLES = 120  # per run; a run of more than 120 s takes one sample per second
 ENDLESS = 1_000_000_000  # rounds; SECONDS ends the run earlier
 BATCHES = ("select_smoke", "mha_smoke")
 WARM_UP_SECONDS = 60.0  # longest warm-up; in runs of less than 180 s, a third of the run
 LEAST_SAMPLES = 20  # required samples after the warm-up
 MOST_POINTS = 120  # points of the trend: medians of neighbouring samples
 DEVIATIONS = 3.29  # half width of a 99.9 % confidence interval, in standard deviations
-# Allowed growth from the warm-up to the end, by the lower end of the trend's confidence interval.
+# Allowed growth after the warm-up. The growth is the lower end of the trend's confidence interval.
 ALLOWED = {"resident_bytes": 1 << 20, "threads": 0.5, "handles": 0.5}
 VERDICT = re.compile(rb"^\d+:([A-Z_]+) .*__REPRO.*", re.MULTILINE)
 NO_FAULT = ("PASSED", "SKIPPED")
@@ -80,8 +80,9 @@ def points(samples: list[Sample], name: str) -> Iterator[tuple[float, float]]:
 
 
 def trend(samples: list[Sample], name: str) -> tuple[float, float]:
-    """Returns the growth per second (the Theil-Sen estimator: the median slope of all pairs of
-    points), and the lower end of its confidence interval by Kendall's rank correlation."""
+    """Returns the growth per second and the lower end of its confidence interval. The growth is
+    the median slope of all pairs of points (Theil-Sen). The interval is by Kendall's rank
+    correlation."""
     known = list(points(samples, name))
     slopes = sorted(
         (later[1] - earlier[1]) / (later[0] - earlier[0])

@@ -120,8 +120,8 @@ def junit_cases(path: Path) -> Iterator[Case]:
 
 
 def batch_cases(path: Path) -> Iterator[Case]:
-    """Cases of maskwise-bench's report. They cannot fail, because the test that started the batch
-    judges the results."""
+    """Cases of maskwise-bench's report. These cases cannot fail, because the test that started
+    the batch judges the results."""
     for case in json.loads(path.read_text())["tests"]:
         state, reason = case["state"].lower(), f"in a batch: {case['reason']}"
         if state not in ("passed", "skipped"):
@@ -137,7 +137,7 @@ def read_report(place: Path) -> list[Case]:
 
 
 def verdict_of(test: ElementTree.Element) -> Case:
-    """ctest's verdict on the whole program."""
+    """Returns ctest's verdict on the whole program."""
     status, skipped = test.get("status"), test.find("skipped")
     if status == "run":
         return Case("", "passed")
@@ -149,7 +149,7 @@ def verdict_of(test: ElementTree.Element) -> Case:
 
 def cases_of(test: ElementTree.Element, program: Program) -> list[Case]:
     """Returns the report's cases; without a report, the program is the only case. A failed program
-    without a failed case gets one. A report without cases is a failure."""
+    without a failed case adds a failed case. A report without cases is a failure."""
     cases, verdict = read_report(program.report) if program.report else [], verdict_of(test)
     if verdict.state == "failed":
         return cases if any(case.state == "failed" for case in cases) else [*cases, verdict]

@@ -54,7 +54,7 @@ def measured(path: Path) -> str:
 
 
 def run_cells(bench: Path) -> Cells:
-    """The cases of SHOWN: type, both times and their ratio."""
+    """Returns the type, both times and their ratio of each case of SHOWN."""
     table = json.loads(measured(bench / "run-perf.json"))
     rows = {}
     for name, dtype, _, alone, maskwise_ms, faster, _ in table["rows"]:
@@ -68,7 +68,7 @@ def run_cells(bench: Path) -> Cells:
 
 
 def kept_cells(bench: Path) -> Cells:
-    """Milliseconds by the share of tiles that the mask keeps."""
+    """Returns milliseconds by the share of tiles that the mask keeps."""
     table = json.loads(measured(bench / "masks.json"))
     columns = [table["head"].index(name) for name in ("Maskwise, array", *KEPT_PEERS)]
     rows = [

@@ -6,12 +6,13 @@ markers `<!-- begin NAME -->` and `<!-- end NAME -->`. docs/figures/CLASS/NAME.j
 results of a CPU class. scripts/take_figures.py writes this file. scripts/draw_picture.py draws the
 pictures from it.
 
-A document may show only some rows and columns (PARTS). Its caption then links to the file.
+A document may show only some rows and columns of a table (PARTS). The table's caption then links to
+the results.
 
 --check writes nothing. It fails if a table or picture differs from its results, has no results, or
 is outside of markers. In a full clone, it also fails if a result's commit is not in the history, or
-if more than 30 commits since then changed the code of the result's sources. For old results of
-other CPU classes, it only prints notes, because only such a machine can measure again.
+if more than 30 later commits changed the code of the result's sources. Old results of other CPU
+classes only cause notes, because this machine cannot measure them.
 """
 
 import argparse
@@ -43,7 +44,8 @@ SELECT_ENGINE = (
         for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
     ),
 )
-COMMENT = "^ *(//|# )"  # a pattern of git
+TORCH_SOURCES = tuple(f"python/maskwise/*{name}*" for name in ("torch", "transformers", "flash"))
+COMMENT = "^ *(//|# )"  # regular expression for git log
 COMMIT = re.compile("^commit$", re.MULTILINE)
 # A cell that is only a number, maybe with a unit. Only a script may write a table with such a cell.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
@@ -70,6 +72,7 @@ EVERY = (
     Table(("docs/attention.md", TORCH), "gradients", "scripts/bench gradients"),
     Table((TORCH,), "transformers", "scripts/bench transformers"),
     Table((TORCH,), "select_torch", "scripts/bench transformers", sources=SELECT_ENGINE),
+    Table((TORCH,), "versions", "scripts/plain --versions", sources=TORCH_SOURCES),
     Table(("docs/onednn.md",), "driver", "scripts/bench driver"),
     Table(("docs/python.md",), "python", "scripts/bench python", sources=SELECT_ENGINE),
     Table((HOST,), "onnxruntime", "scripts/bench onnxruntime"),
@@ -151,11 +154,11 @@ PARTS = {
             "masked_fill_, mask 16x16x256x256",
         )
     ),
+    "versions": Part(("2.15.0 | 5.24.0", "2.15.0 | 4.57.6", "2.10.0 | 5.24.0", "2.8.0 | 4.56.2")),
     "masks": Part(
         (
             "no mask | 1x12x1024x64 | 1 | bf16",
             "causal, grouped | 1x32/8x1024x128 | 0.50 | bf16",
-            "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
         )
     ),
     f"{README} masks": Part(
@@ -173,7 +176,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """A table's results in one CPU class. Cells are texts."""
+    """A table's results in one CPU class. Cells are strings."""
 
     command: str
     commit: str
@@ -218,7 +221,7 @@ def caption(result: Result) -> str:
 
 
 def part_of(result: Result, part: Part, name: str) -> tuple[list[str], list[list[str]]]:
-    """The head and the shown rows, in the order of the results."""
+    """Returns the head and the shown rows, in the order of the results."""
     texts = [" | ".join(row) + " | " for row in result.rows]
     for begin in part.rows:
         if not any(text.startswith(begin) for text in texts):
@@ -245,9 +248,9 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """The table of every CPU class. README shows only the newest results, except for masks, because
-    attention's kernels differ by CPU. PyTorch's page shows only the newest gradients, because the
-    page of attention shows all."""
+    """Returns the table of each CPU class. README shows only the newest results, but masks of every
+    class, because attention's kernels differ by CPU. docs/pytorch.md shows only the newest
+    gradients, because docs/attention.md shows all."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
     shows_newest = table.name == "gradients" if document == TORCH else document == README
@@ -260,7 +263,7 @@ def text_of(table: Table, document: str, root: Path) -> str:
 
 
 def written(document: str, root: Path) -> tuple[str, list[str]]:
-    """The document with current tables, and why some tables could not be written."""
+    """Returns the document with current tables, and the faults of tables without results."""
     text, faults = (root / document).read_text(), []
     for table in TABLES:
         if document in table.documents:
@@ -284,7 +287,8 @@ def sign(picture: str, table: Table, root: Path) -> str:
 
 
 def picture_faults(root: Path) -> list[str]:
-    """Checks the last lines of pictures. Drawing them would need matplotlib."""
+    """Checks the hashes in the last lines of pictures. Drawing the pictures would need
+    matplotlib."""
     faults = []
     for path, (table, _) in PICTURES.items():
         text = (root / path).read_text() if (root / path).exists() else ""
@@ -317,7 +321,7 @@ def git(root: Path, *arguments: str) -> str | None:
 
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
     """Counts the commits since `commit` that changed the code of the sources. Comment lines are not
-    code. None if `commit` is not in the history."""
+    code. Returns None if `commit` is not in the history."""
     options = ("--format=tformat:commit", "--patch", f"--ignore-matching-lines={COMMENT}")
     log = git(root, "log", *options, f"{commit}..HEAD", "--", *sources)
     return None if log is None else sum("\n@@ " in part for part in COMMIT.split(log))
@@ -338,7 +342,8 @@ def every_measured(root: Path) -> Iterator[Measured]:
 
 
 def outdated(root: Path) -> tuple[list[str], list[str]]:
-    """Faults, and notes about figures that this machine cannot measure or whose age is unknown."""
+    """Returns faults, and notes about figures that this machine cannot measure or whose age is
+    unknown."""
     faults: list[str] = []
     notes: list[str] = []
     unknown: list[str] = []

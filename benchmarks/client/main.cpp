@@ -1,5 +1,5 @@
 // bench_client: runs Select through oneDNN Graph, as an application does, and answers requests
-// (common/serve.hpp). It is not linked with Maskwise; the plugin may be preloaded.
+// (common/serve.hpp). This program is not linked with Maskwise; the plugin may be preloaded.
 //   {"do": "hello"}                       version, threads, whether the plugin is loaded
 //   {"do": "load", "case": ...}           compiles, runs once, compares with the expected bytes
 //   {"do": "time", "samples", "max_seconds"}   seconds per call

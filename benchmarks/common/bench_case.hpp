@@ -26,8 +26,8 @@ struct bench_case {
     operand cond, src_0, src_1, dst;
 };
 
-// Throws nlohmann::json::exception if a member is missing, std::invalid_argument if the type is
-// unsupported.
+// Throws nlohmann::json::exception if a member is missing. Throws std::invalid_argument if the type
+// is unsupported.
 bench_case parse_case(const json& from);
 
 std::int64_t width_bytes(const std::string& dtype);

@@ -17,10 +17,9 @@ int serve(const std::function<json(const json&)>& answer);
 inline constexpr double warm_seconds = 10e-3;
 
 // Returns 1 to `samples` samples, in seconds per call. The warm-up takes at least one call and
-// `warm` seconds. No sample begins later than `max_seconds` after the warm-up. If the first call
-// takes longer than 0.1 s (or than `warm`, if `warm` is shorter than warm_seconds), this call is
-// the only sample. A sample repeats a short call until about 100 us have passed, and ends with
-// `wait`.
+// `warm` seconds. No sample begins later than `max_seconds` after the warm-up. A first call that
+// takes longer than 0.1 s is the only sample. `warm` replaces 0.1 s if it is below warm_seconds. A
+// sample repeats a short call until about 100 us have passed, and ends with `wait`.
 std::vector<double> take_samples(const std::function<void()>& call,
                                  const std::function<void()>& wait, int samples, double max_seconds,
                                  double warm = warm_seconds);

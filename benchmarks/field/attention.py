@@ -29,7 +29,7 @@ FLEX = "FlexAttention"
 
 
 class Peer(mask_torch.Peer):
-    left_out: frozenset[str] = frozenset()  # forms to skip: FlexAttention, after a refusal
+    left_out: frozenset[str] = frozenset()  # forms to skip; FlexAttention is added after a refusal
 
     def ways(self, problem: Problem) -> dict[str, Callable[[], Form]]:
         kind = torch.float32 if problem.dtype == "f32" else torch.bfloat16

@@ -50,7 +50,7 @@ def stages(root: Path) -> list[Stage]:
 
 
 def wheel_tag(version: tuple[int, int], is_free_threaded: bool) -> str:
-    """The wheel's tag. Python 3.12 and newer share a wheel, except free-threaded Python."""
+    """Returns the wheel's tag. Python 3.12 and newer share a wheel, except free-threaded Python."""
     if is_free_threaded:
         return f"cp3{version[1]}-cp3{version[1]}t"
     return "cp311-cp311" if version[1] == 11 else "cp312-abi3"

@@ -1,8 +1,8 @@
 // Measures unmasked attention, by shape and type, as a share of the machine's limit.
 // Example: bench_attention --benchmark_filter='kept/.*'
-// `flops` counts two operations per multiply-add. `share` is `flops` divided by the peak rate of as
-// many threads without memory accesses. In cases `thin`, `share` is the rate of reading keys and
-// values divided by memory bandwidth.
+// `flops` counts two operations per multiply-add. `share` is `flops` divided by the peak rate of
+// the same number of threads without memory accesses. In cases `thin`, `share` is the rate of
+// reading keys and values divided by memory bandwidth.
 //
 // kept/<type>/<depth>/<threads>: 12 heads of 1024 queries and keys, on 1, 2, 4 ... all threads.
 // small/<type>/<shape>/<threads>: as many queries as keys, 1 x heads x queries x depth.
@@ -85,7 +85,8 @@ double peak(bool in_pairs, int threads) {
 constexpr std::int64_t cold_bytes = 512 << 20;
 
 // Keys and values outside the caches. The bytes serve as f32 and as bf16, because each half of a
-// float is a bf16. The memory bandwidth is the rate at which the fastest limit_variant reads them.
+// float is a bf16. The memory bandwidth is the rate at which the fastest limit_variant reads
+// the bytes.
 class cold_memory {
 public:
     cold_memory() {

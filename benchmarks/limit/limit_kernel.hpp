@@ -45,9 +45,9 @@ struct limit_variant {
 std::span<const limit_variant> limit_variants(int threads);
 std::string to_string(const limit_variant& variant);
 
-// Writes every line of `to` and interleaves reads of `from` evenly. Uses this machine's widest
-// vectors. If `places` does not divide the number of lines of `from`, the remaining lines are not
-// read. Reads nothing if `to` is empty.
+// Writes every cache line of `to` and interleaves reads of `from` evenly. Uses this machine's
+// widest vectors. If `places` does not divide the number of lines of `from`, the remaining lines
+// are not read. Reads nothing if `to` is empty.
 void run_limit(const limit_pass& pass, const limit_variant& variant, int threads);
 
 } // namespace maskwise::bench

@@ -1,8 +1,8 @@
 // bench_limit: measures the fastest way to move the bytes of a case.
-//   {"do": "hello"}              version, threads, and the name and threads of each way
+//   {"do": "hello"}  returns the version, the threads, and the name and threads of each way
 //   {"do": "bind", "read", "written"}  sets the numbers of bytes to read and to write
 //   {"do": "time", "ways": [number...], "passes", "samples", "max_seconds", "warm"}
-//          for each requested way and each pass, the samples in seconds
+//          returns the samples in seconds, for each requested way and pass
 
 #include "common/memory.hpp"
 #include "common/serve.hpp"

@@ -17,7 +17,7 @@ Keeps = Callable[[Any, Any, Any], Any]  # takes sequence, row and key as NumPy o
 @dataclass
 class Problem:
     """`rules` maps names of maskwise.Mask's methods to arguments. `keeps` returns the mask as a
-    function. Its argument converts a list of numbers to an array of the caller's library."""
+    function. The argument of `keeps` converts a list of numbers to the caller's array type."""
 
     name: str
     shape: tuple[int, int, int, int]  # batch, heads, rows, depth
@@ -98,7 +98,8 @@ def causal(_: Any) -> Keeps:
 
 
 def tiles_of(percent: float) -> list[list[bool]]:
-    """Which 64 x 64 tiles of 2048 rows and keys are unmasked: equally many in each row of tiles."""
+    """Returns which 64 x 64 tiles of 2048 rows and keys are unmasked. All rows of tiles have
+    equally many unmasked tiles."""
     count, random = 2048 // 64, np.random.default_rng(2048)
     kept = np.zeros((count, count), bool)
     for row in kept:

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 from mask_engine import rules_of
 from mask_problem import PROBLEMS, Problem
 
-TURNS, SECONDS = 7, 60.0  # after SECONDS, no turn starts, except the first 3
+TURNS, SECONDS = 7, 60.0  # after SECONDS, only the first 3 turns start
 NAMES = ("no mask", "causal", "local 128 (ModernBERT)", "packed documents")
 KINDS = ("float32", "bfloat16")
 TOKENS = (1024, 4096)

@@ -164,8 +164,8 @@ def bytes_of(model: Model) -> bytes:
 
 
 def options() -> Any:
-    """One thread per processor. Threads do not spin, because spinning threads would slow the other
-    session."""
+    """Returns options for one thread per processor. Threads do not spin, because spinning threads
+    would slow the other session."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -18,7 +18,7 @@ class Model:
     batch: int = 1
     config: ByName = field(default_factory=dict)
     kind: Any = AutoModel
-    padding: str = ""  # masks each sequence's end: up to half ("right") or randomly much ("random")
+    padding: str = ""  # masks the ends of sequences: up to half ("right"), random parts ("random")
     attention: str = "maskwise"  # or "maskwise_flash"
     form: str = "eager"  # or "compiled" by torch.compile, "exported" by torch.export
 
@@ -75,7 +75,7 @@ class Model:
 
 
 class Generating(torch.nn.Module):
-    """Generates NEW_TOKENS tokens after a prompt, one forward pass each."""
+    """Generates NEW_TOKENS tokens after a prompt, with one forward pass per token."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

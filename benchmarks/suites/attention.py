@@ -28,10 +28,10 @@ from worker import ROOT, Died, limit
 RESULTS = ROOT / "build/bench"
 TURNS = 6
 # Maximum number of pairs of new processes. If both libraries are equally fast, the first turns and
-# all 6 pairs find Maskwise slower in at most 1 of 128 cases.
+# all 6 pairs find Maskwise slower with a probability of at most 1/128.
 PAIRS = 6
 COPY_SECONDS = 0.02
-# A case with a larger tensor is not compared with the oracle, because this would take minutes.
+# Cases with a larger tensor are not compared with the oracle: the comparison would take minutes.
 CHECKED_ELEMENTS = 16 << 20
 
 
@@ -143,7 +143,7 @@ class Suite:
         self.limit.bind(half, half)
 
     def copy(self) -> list[float]:
-        """Milliseconds of the prepared copy by the fastest way."""
+        """Returns the milliseconds of the prepared copy by the fastest way."""
         self.limit.time_kept(SAMPLES, COPY_SECONDS)
         return [1e3 * seconds for seconds in self.limit.time_best(SAMPLES, COPY_SECONDS)]
 

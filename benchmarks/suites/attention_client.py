@@ -42,7 +42,7 @@ class Client(Worker):
         return super().start()
 
     def errors(self) -> str:
-        """The process's output on standard error since its start."""
+        """Returns the process's output on standard error since its start."""
         return self.log.read_bytes()[self.log_before :].decode(errors="replace")
 
     def run(self, file: Path, mode: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Client(Worker):
         return {**answer["result"], "library": answer.get("library", "")}
 
     def time(self) -> list[float]:
-        """Milliseconds per call. If calls are slow, returns the samples of the warm-up."""
+        """Returns milliseconds per call; if calls are slow, the samples of the warm-up."""
         warm = self.samples(1000, WARM_MS)
         return warm if min(warm) > SLOW_MS else self.samples(SAMPLES, TURN_MS)
 

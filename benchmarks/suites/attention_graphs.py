@@ -63,7 +63,7 @@ def elements(tensor: dict[str, Any]) -> int:
 
 
 def dense_as_before(shape: list[int], strides: list[int]) -> list[int]:
-    """Strides without gaps, with the dimension order of the old strides."""
+    """Returns dense strides with the dimension order of the old strides."""
     known = len(strides) == len(shape) and UNKNOWN not in strides
     # If strides are unknown or equal, the last dimension is innermost.
     order = sorted(range(len(shape)), key=lambda d: (strides[d] if known else 0, -d))
@@ -86,14 +86,14 @@ def resized(graph: Graph, extents: dict[int, int]) -> Graph:
 
 
 def files() -> list[GraphCase]:
-    """oneDNN's case files if the folder CASES exists, else the case files of OWN_CASES."""
+    """Returns oneDNN's case files if the folder CASES exists, else the case files of OWN_CASES."""
     folder = CASES if CASES.is_dir() else OWN_CASES
     return [GraphCase(path.stem, path) for path in sorted(folder.glob("**/*.json"))]
 
 
 def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
-    """The case without attributes that oneDNN 3.7 lacks. `mode` affects only rows of -inf,
-    `accumulation_mode` only the precision of sums."""
+    """Returns the case without attributes that oneDNN 3.7 lacks. `mode` affects only rows of -inf.
+    `accumulation_mode` affects only the precision of sums."""
     graph = json.loads(case.file.read_text())
     for op in graph["graph"]:
         for name in ("mode", "accumulation_mode"):
@@ -102,7 +102,7 @@ def without_newer_attributes(case: GraphCase, folder: Path) -> GraphCase:
 
 
 def sequences(full: bool, folder: Path) -> list[GraphCase]:
-    """Attention over longer sequences, built from oneDNN's files. Empty without these files."""
+    """Returns attention over longer sequences, built from oneDNN's files; nothing without them."""
     graph_cases: list[GraphCase] = []
     if not CASES.is_dir():
         return graph_cases
@@ -163,7 +163,7 @@ class Operators:
 
 
 def middle(is_causal: bool) -> Graph:
-    """A graph of scale, mask and SoftMax, without MatMuls. Maskwise merges these operators."""
+    """Returns a graph of scale, mask and SoftMax without MatMuls. Maskwise merges the operators."""
     operators = Operators(MIDDLE)
     scores = operators.add("Divide", [described(0, MIDDLE, "f32"), described(1, [1], "f32")])
     mask: Any = described(2, [1, 1, *MIDDLE[2:]], "boolean")
@@ -175,7 +175,7 @@ def middle(is_causal: bool) -> Graph:
 
 
 def middles(folder: Path) -> list[GraphCase]:
-    """The two graphs of middle(): with a mask from memory, and with a causal mask."""
+    """Returns the two graphs of middle(): with a mask from memory, and with a causal mask."""
     return [
         written(f"middle {kind} 1x12x1024x1024", middle(kind == "causal"), folder)
         for kind in ("mask", "causal")
@@ -199,8 +199,8 @@ class Parts:
 
 
 def split(graph: Graph, own_ids: set[int]) -> Parts:
-    """Cuts out the operators `own_ids`. Operators that `own_ids` depend on go to `before`, all
-    others to `after`."""
+    """Cuts out the operators `own_ids`. `before` gets the operators that `own_ids` depend
+    on. `after` gets all others."""
     ops = graph["graph"]
     own_ops = [op for op in ops if op["id"] in own_ids]
     needed = set(inputs_of(own_ops))
@@ -215,7 +215,7 @@ def split(graph: Graph, own_ids: set[int]) -> Parts:
 
 
 def bytes_moved(ops: list[dict[str, Any]], partition_ops: list[dict[str, Any]]) -> int:
-    """Bytes of the partition's inputs and outputs, each counted once."""
+    """Returns the bytes of the partition's inputs and outputs, each counted once."""
     own_ids = {op["id"] for op in partition_ops}
     outside = [op for op in ops if op["id"] not in own_ids]
     used = {tensor["id"] for op in outside for tensor in op["inputs"]}
@@ -227,7 +227,7 @@ def bytes_moved(ops: list[dict[str, Any]], partition_ops: list[dict[str, Any]]) 
 
 
 def cut(graph: Graph, ops: list[dict[str, Any]]) -> Graph:
-    """A graph of these operators. Tensors of undefined layout become strided and dense."""
+    """Returns a graph of `ops`. Tensors of undefined layout become strided and dense."""
     part: Graph = json.loads(json.dumps({**graph, "graph": ops}))
     for op in part["graph"]:
         for tensor in [*op["inputs"], *op["outputs"]]:

@@ -13,9 +13,9 @@ ONE_SIDED = 0.025  # the interval misses the median with at most this probabilit
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the ratios' median. Its ends are two of the sorted ratios,
-    chosen by the binomial distribution, so the ratios may have any distribution. With fewer than
-    six ratios, the interval covers all ratios, and its confidence is lower."""
+    """Returns the 95 % confidence interval of the ratios' median. Its ends are two of the sorted
+    ratios, chosen by the binomial distribution, so the ratios may have any distribution. With fewer
+    than six ratios, the interval covers all ratios, and its confidence is lower."""
     ordered, count, outside = sorted(ratios), len(ratios), 0
     while sum(comb(count, i) for i in range(outside + 1)) / 2**count <= ONE_SIDED:
         outside += 1
@@ -66,7 +66,8 @@ class Measured:
         return statistics.median(self.ratios) if self.ratios else None
 
     def ceiling(self) -> float | None:
-        """The time of oneDNN's operators, plus the time to copy as many bytes as Maskwise moves."""
+        """Returns the time of oneDNN's operators, plus the time to copy the bytes that Maskwise
+        moves."""
         parts = [self.median(name) for name in CEILING]
         known = [part for part in parts if part is not None]
         return sum(known) if self.median("rows at the limit") is not None else None

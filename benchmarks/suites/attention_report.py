@@ -4,7 +4,7 @@ from collections import Counter
 
 from attention_measured import CEILING, Measured, interval
 
-# Required speed relative to oneDNN alone, in lane 3.13; 1 for all other cases.
+# Required speed relative to oneDNN alone with oneDNN 3.13. All other cases and versions require 1.
 TIMES = {
     "MHA-GPT-inf-fp32-bs1": 4.0,
     "MHA-distill_bert-inf-fp32-bs1": 15.0,
@@ -14,8 +14,8 @@ TIMES = {
     "MHA-GPT-inf-int8-bs1": 4.0,
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
-OF_CEILING = 0.8  # required value of the ceiling's time / Maskwise's time
-OF_LIMIT = 0.7  # the same for cases `middle`, whose ceiling is only the copy
+OF_CEILING = 0.8  # minimum of the ceiling's time / Maskwise's time
+OF_LIMIT = 0.7  # lower minimum for cases `middle ...`, whose ceiling is only a copy
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "95 %", "target", "", "ceiling ms"]
 HEAD += ["share", "before", "after", "copy", "what Maskwise runs"]
 
@@ -53,14 +53,14 @@ def verdict(measured: Measured) -> str:
     if times is None:
         return "not measured"
     wanted = wanted_times(measured)
-    # A case without an entry in TIMES misses only if the upper end of its interval and the ratio of
-    # each pair of new processes are below 1.
+    # Without an entry in TIMES, a case is MISSED only if its interval ends below 1 and each pair of
+    # new processes has a ratio below 1.
     reached = times if wanted else max([interval(measured.ratios)[1], *measured.again])
     return "holds" if reached >= (wanted or 1.0) else "MISSED"
 
 
 def counts(all_measured: list[Measured]) -> str:
-    """The counts of verdicts and states."""
+    """Returns a line with the counts of verdicts and states."""
     held = sum(verdict(measured) == "holds" for measured in all_measured)
     judged = sum(measured.times_faster() is not None for measured in all_measured)
     states = Counter(measured.state.split(":")[0] for measured in all_measured if measured.state)
@@ -74,7 +74,7 @@ def again(measured: Measured) -> str:
 
 
 def failures(all_measured: list[Measured], with_targets: bool) -> list[str]:
-    """A line for each wrong result and, if requested, for each missed target."""
+    """Returns a line for each wrong result and, if requested, for each missed target."""
     lines = []
     for measured in all_measured:
         name = f"{measured.case} on {measured.lane}"

@@ -34,7 +34,7 @@ def effort_for(suite: str, full: bool) -> Effort:
 
 
 def workers_for(suite: str, build: Path, lane: str) -> list[Worker]:
-    """Maskwise's process, followed by the processes of the libraries to compare with Maskwise."""
+    """Returns Maskwise's process, then the processes of the libraries to compare with Maskwise."""
     if lane == ENGINE:
         return [engine(build)]
     if suite == "types":

@@ -28,12 +28,12 @@ class Operand:
         return f"{text}@{'x'.join(map(str, self.strides))}"
 
     def span(self) -> int:
-        """Number of elements from the first to the last in memory, including gaps."""
+        """Returns the number of elements from the first to the last in memory, including gaps."""
         pairs = zip(self.dims, self.strides, strict=True)
         return 1 + sum((extent - 1) * stride for extent, stride in pairs)
 
     def distinct(self) -> int:
-        """The number of distinct elements in memory."""
+        """Returns the number of distinct elements in memory."""
         count = 1
         for extent, stride in zip(self.dims, self.strides, strict=True):
             count *= extent if stride else 1
@@ -55,8 +55,8 @@ class Case:
     about: str = field(default="", compare=False)
 
     def bytes_apart(self) -> int:
-        """The bytes that the case moves if operands do not overlap. If cond has one element, only
-        the smaller source counts."""
+        """Returns the bytes that the case moves if operands do not overlap. If cond has one
+        element, only the smaller source counts."""
         sides = (self.src_0.distinct(), self.src_1.distinct())
         read = min(sides) if self.cond.distinct() == 1 else sum(sides)
         return self.cond.distinct() + (read + self.dst.distinct()) * WIDTH[self.dtype]
@@ -94,7 +94,7 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def expand(operand: Operand, shape: tuple[int, ...]) -> Operand:
-    """The operand broadcast to `shape`: broadcast dimensions have stride 0."""
+    """Broadcasts the operand to `shape`: broadcast dimensions have stride 0."""
     missing = len(shape) - len(operand.dims)
     moves = [extent == whole for extent, whole in zip(operand.dims, shape[missing:], strict=True)]
     moved = (stride * move for stride, move in zip(operand.strides, moves, strict=True))
@@ -143,7 +143,7 @@ def small_cases() -> Iterator[Case]:
 
 
 def type_cases() -> Iterator[Case]:
-    """Typical selects in types that oneDNN Graph's Select does not have."""
+    """Yields typical selects in types that oneDNN Graph's Select does not have."""
     for dtype in ("i64", "bool"):
         for row in shape_table():
             if row.name in ("19", "20", "21", "30", "31", "33", "35"):
@@ -155,7 +155,7 @@ INNER = (1, 2, 3, 5, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 100, 127, 128, 255, 1
 
 @cache
 def cache_bytes() -> dict[int, int]:
-    """Cache sizes by level, as the system reports them."""
+    """Returns the cache sizes in bytes by level, as the system reports them."""
     sizes = {}
     for index in CACHES.glob("index*"):
         kind, level, size = ((index / name).read_text() for name in ("type", "level", "size"))
@@ -165,20 +165,20 @@ def cache_bytes() -> dict[int, int]:
 
 
 def core_cache_bytes() -> int:
-    """Bytes of one core's L2; 1 MiB if unknown."""
+    """Returns the bytes of one core's L2; 1 MiB if unknown."""
     return cache_bytes().get(2, 1 << 20)
 
 
 def beyond_cache_bytes() -> int:
-    """Twice the largest cache, but at least 64 and at most 256 MiB."""
+    """Returns twice the largest cache, but at least 64 and at most 256 MiB."""
     largest = max(cache_bytes().values(), default=0)
     return min(max(2 * largest, 64 << 20), 256 << 20)
 
 
 def draw_input(draw: random.Random, dims: tuple[int, ...]) -> Operand:
-    """A random operand that broadcasts to `dims`. The operand is a scalar, or has all dimensions
-    of `dims`, only the last dimensions, or extent 1 in some dimensions. The layout is dense,
-    permuted or padded."""
+    """Returns a random operand that broadcasts to `dims`. The operand is a scalar, or has all
+    dimensions of `dims`, only the last dimensions, or extent 1 in some dimensions. The layout is
+    dense, permuted or padded."""
     kind = draw.choice(("whole", "whole", "some", "last", "scalar"))
     if kind == "scalar":
         return dense(())
@@ -224,7 +224,7 @@ def sweep_case(index: int) -> Case:
 
 
 def cases_of(suite: str, full: bool, only: str = "") -> list[Case]:
-    """The cases of a suite. `only` has comma-separated names; if empty, all cases."""
+    """Returns the suite's cases named in `only` (comma-separated); if `only` is empty, all."""
     makers: dict[str, Callable[[], Iterator[Case]]] = {
         "select": lambda: select_cases(full),
         "small": small_cases,

@@ -62,8 +62,8 @@ class Case:
 
     @property
     def ratio(self) -> float | None:
-        """The median over the pairs of processes, because oneDNN's time of a small graph varies
-        twofold between processes."""
+        """Returns the median over the pairs of processes, because oneDNN's time of a small graph
+        varies twofold between processes."""
         return statistics.median(self.pairs) if self.pairs else None
 
     def is_slower(self) -> bool:
@@ -186,7 +186,7 @@ class Suite:
         return result
 
     def ratios(self, sides: tuple[str, ...], results: dict[str, Any]) -> Iterator[float]:
-        """oneDNN's time divided by Maskwise's, per turn. Every second turn runs in reverse order.
+        """Yields oneDNN's time / Maskwise's for each turn. Every second turn runs in reverse order.
         Slow cases have fewer turns."""
         slowest = max(results[name]["perf"]["median_ms"] for name in SIDES)
         turns = max(1, min(TURNS, int(3 * TURNS * self.turn_ms / slowest)))

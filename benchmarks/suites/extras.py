@@ -67,8 +67,8 @@ def peak_bytes(worker: Worker, case: Case, folder: str) -> int:
 
 
 def memory(build: Path, lane: str) -> dict[str, int]:
-    """The peak memory of a process that runs one Select, with Maskwise and with oneDNN alone. Each
-    value is the minimum over several processes."""
+    """Returns the peak bytes of a process that runs one Select with Maskwise or with oneDNN alone.
+    Each value is the minimum over several processes."""
     case = next(row for row in shape_table() if row.name == "29a")
     with data_folder() as folder:
         make_data(case, folder)
@@ -104,7 +104,7 @@ def copies(build: Path) -> dict[str, float]:
 
 
 def copy_pair(data: Limit, numpy: Worker, limit_first: bool) -> tuple[float, float]:
-    """Seconds of the limit's copy and of NumPy's, measured right after each other."""
+    """Returns seconds of the limit's copy and of NumPy's, measured right after each other."""
     data.time_kept(2, 0.1)
     ask: list[Callable[[], list[float]]] = [
         lambda: data.time_best(4, 0.1),

@@ -31,7 +31,7 @@ TURNS, SAMPLES, SECONDS = 5, 3, 0.01
 
 @dataclass
 class Compared(Row):
-    """The measurements of one case. A way to run it is an instruction set or another build."""
+    """The measurements of one case. A way is an instruction set or another build."""
 
     plan: str = ""  # the plan of the first way
     seconds: dict[str, float] = field(default_factory=dict)  # median time of each way
@@ -41,7 +41,7 @@ class Compared(Row):
 
 
 def sets_here() -> list[str]:
-    """The instruction sets of this machine, widest first."""
+    """Returns the instruction sets of this machine, widest first."""
     flags = processor_facts().get("flags", "").split()
     return [name for flag, name in CLASSES if flag in flags]
 

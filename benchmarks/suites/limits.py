@@ -16,7 +16,7 @@ from table import markdown, medians, save_table
 from worker import ROOT
 
 RESULTS = ROOT / "build/bench"
-# Of the cases `thin`, only 12x4096x64 is measured with every number of queries.
+# Only 12x4096x64 of the cases `thin` is measured with every number of queries.
 FILTER = "^(kept|small|thin/.*/12x4096x64)/|^thin/.*/([1-9]|12|16|17|24|32|33|48|64)/"
 OPTIONS = {
     "repetitions": "5",
@@ -25,7 +25,8 @@ OPTIONS = {
     "report_aggregates_only": "true",
 }
 Column = tuple[str, str, float]  # name, counter and unit
-# By the first part of a case's name. The next three parts are cells.
+# Keys are the first part of a case's name. Values are the titles of the next three parts, and the
+# columns of counters.
 TABLES: dict[str, tuple[list[str], list[Column]]] = {
     "kept": (
         ["type", "depth", "threads"],
@@ -52,7 +53,7 @@ def measure(build: Path, cases: str) -> dict[str, dict[str, Any]]:
 
 
 def cell(counters: dict[str, Any], counter: str, unit: float) -> str:
-    """The counter in `unit`, or "-" if the peak of the instruction set is unknown."""
+    """Returns the counter in `unit`, or "-" if the peak of the instruction set is unknown."""
     if counter not in counters:
         return "-"
     value = counters[counter] / unit

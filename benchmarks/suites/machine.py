@@ -40,7 +40,7 @@ def processors() -> str:
 
 
 def cpu_class() -> str:
-    """The instruction set and the CPU model. Results of the same class are in the same table."""
+    """Returns the instruction set and the CPU model. A table holds the results of one class."""
     named = processor_facts()
     flags = (named.get("flags") or named.get("Features", "")).split()
     isa = next((name for flag, name in CLASSES if flag in flags), "neon")
@@ -49,7 +49,7 @@ def cpu_class() -> str:
 
 
 def commit() -> str:
-    """The measured commit, followed by + if tracked sources differ from this commit."""
+    """Returns the measured commit, followed by + if tracked sources differ from this commit."""
     if (kit := ROOT / "commit").exists():  # in a field kit, which has no repository
         return kit.read_text().strip()
     git = ["git", "-C", str(ROOT)]

@@ -62,7 +62,7 @@ def faults(answers: dict[str, str], dtype: str) -> list[str]:
 def measure(
     peers: list[MaskPeer], problem: Problem, dtype: str
 ) -> tuple[dict[str, float], list[str]]:
-    """The median milliseconds of each form, and any wrong results."""
+    """Returns the median milliseconds of each form, and a line per wrong answer."""
     with tempfile.TemporaryDirectory() as folder:
         answers = {k: v for peer in peers for k, v in peer.prepare(problem, dtype, folder).items()}
         wrong = faults(answers, dtype)

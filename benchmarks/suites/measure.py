@@ -38,7 +38,7 @@ class Taken:
     failure: str = ""
 
     def best(self) -> str:
-        """The form with the lowest median."""
+        """Returns the form with the lowest median."""
         measured = [form for form, samples in self.forms.items() if samples]
         return min(measured, key=lambda form: statistics.median(self.forms[form]), default="")
 
@@ -48,7 +48,7 @@ class Taken:
 
 @contextmanager
 def data_folder() -> Iterator[str]:
-    """A folder in /dev/shm if it exists, because disks are slower."""
+    """Yields a temporary folder: in /dev/shm if possible, because disks are slower."""
     parent = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="maskwise-bench-", dir=parent) as folder:
         yield folder
@@ -107,8 +107,8 @@ class Bench:
         return rows
 
     def is_worth_it(self, worker: Worker, case: Case, effort: Effort) -> bool:
-        """False if shapes.txt has another mask for the case's row, and the implementation was slow
-        on an earlier case of the row. Always true with `repeats_slow`."""
+        """Whether to measure the case. If the implementation was slow on an earlier case of the
+        row, measures only the mask of shapes.txt. With `repeats_slow`, measures all masks."""
         own_mask = case.suite != "select" or case.own_mask
         return own_mask or effort.repeats_slow or (worker.impl, case.name) not in self.slow
 
@@ -162,8 +162,8 @@ class Bench:
         return samples
 
     def take_pair(self, subject: Taken, turn: int, effort: Effort, own_first: bool) -> list[float]:
-        """Returns [limit's time / Maskwise's time], measured right after each other. Returns [] if
-        Maskwise was not measured."""
+        """Measures Maskwise and the limit right after each other. Returns [limit's time /
+        Maskwise's time], or [] if Maskwise was not measured."""
         mine = self.take(self.subject, subject, "", turn, effort) if own_first else []
         limit = self.limit.time_best(effort.samples, effort.seconds)
         if not own_first:

@@ -58,7 +58,7 @@ Rows = dict[str, Row]  # results of one case, by implementation
 
 
 def fields_of(case: Case) -> dict[str, Any]:
-    """The first fields of every record of a case."""
+    """Returns the fields that every record of a case begins with."""
     return {
         "suite": case.suite,
         "case": case.name,
@@ -88,8 +88,8 @@ def four_digits(value: float) -> float:
 
 def complete(rows: list[Row], bytes_needed: int, shares: list[float]) -> None:
     """Sets the bytes of the case and each row's share of the limit. Maskwise's share is the median
-    of `shares`: ratios of adjacent measurements, because memory may be twice as fast in one second
-    as in the next.
+    of `shares`, which holds ratios of adjacent measurements: memory may be twice as fast in one
+    second as in the next.
     """
     limit = next(row for row in rows if row.impl == "limit").median()
     for row in rows:
@@ -116,7 +116,7 @@ def save_rows(path: Path, suite: str, rows: list[Row]) -> list[Row]:
 
 
 def by_case(rows: list[Row]) -> list[Rows]:
-    """The results of each case, in the order of measurement."""
+    """Returns the results of each case, in the order of measurement."""
     cases: dict[tuple[str, str, str, str], Rows] = {}
     for row in rows:
         cases.setdefault(row.key(), {})[row.impl] = row
@@ -136,7 +136,7 @@ def state_of(row: Row | None) -> str:
 
 
 def best_row(rows: Rows, impl: str) -> Row | None:
-    """The fastest row of an implementation with several rows ("onednn", "onednn 3.7 passive")."""
+    """Returns the fastest row of `impl`. "onednn 3.7 passive" is also a row of "onednn"."""
     order = ("measured", "wrong", "died", "refused")
     forms = [row for name, row in rows.items() if name == impl or name.startswith(impl + " ")]
     key = lambda row: (order.index(state_of(row)), row.seconds_median or 0.0)  # noqa: E731

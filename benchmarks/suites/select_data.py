@@ -11,7 +11,7 @@ from cases import WIDTH, Case, Operand, expand
 LINE = 64
 UNTOUCHED = 0x5A  # fills the gaps between dst's elements, which no implementation may write
 # By type: an element's random bits, and the bits that are always set. Floats have random signs and
-# mantissas, and magnitudes in [1, 2), so that selecting by multiply and add is exact, too. i64 has
+# mantissas. Their magnitudes are in [1, 2), so selecting by multiply and add is exact, too. i64 has
 # values of 31 bits, because OpenVINO truncates longer values.
 BITS = {
     "f32": (0x807FFFFF, 0x3F800000),
@@ -28,8 +28,8 @@ def runs(random: np.random.Generator, count: int) -> Any:
 
 
 def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
-    """A boolean array of this shape. Its last two dimensions are rows and columns of matrices. The
-    kind `random:p` is true with probability p."""
+    """Returns a boolean array of this shape. The last two dimensions are rows and columns of
+    matrices. The kind `random:p` is true with probability p."""
     random, whole = np.random.default_rng(seed), shape or (1,)
     kind, _, share = kind.partition(":")
     rows, columns = (1, *whole)[-2:]
@@ -50,8 +50,8 @@ def mask_of(kind: str, shape: tuple[int, ...], seed: int = 1) -> Any:
 
 
 def view(data: Any, operand: Operand, width: int = 0) -> Any:
-    """A view of `data` as the operand. `width` is the bytes per unit of stride. If `width` is 0, a
-    unit is one item of `data`."""
+    """Returns a view of `data` as the operand. A unit of stride is `width` bytes; if `width` is 0,
+    one item of `data`."""
     strides = [stride * (width or data.itemsize) for stride in operand.strides]
     return np.lib.stride_tricks.as_strided(data, operand.dims, strides)
 
@@ -64,7 +64,7 @@ def values(operand: Operand, dtype: str, seed: int) -> Any:
 
 
 def line_bytes(operand: Operand, width: int, touched: Any) -> int:
-    """The bytes of all cache lines that contain a touched element."""
+    """Returns the bytes of all cache lines that contain a touched element."""
     marks = np.zeros(-(-operand.span() * width // LINE) * LINE, bool)
     np.copyto(view(marks, operand, width), True, where=touched)
     return int(marks.reshape(-1, LINE).any(axis=1).sum()) * LINE

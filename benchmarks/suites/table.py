@@ -39,8 +39,8 @@ def add_only(parser: argparse.ArgumentParser, things: str) -> None:
 
 
 def begin_suite(suite: str, description: str | None, things: str) -> str:
-    """Prints the machine's facts and returns --only. Unless this is empty, the suite must not save
-    its table."""
+    """Prints the machine's facts and returns --only. If --only is set, the suite must not save its
+    table."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {suite}", description=description)
     add_only(parser, things)
     only: str = parser.parse_args().only
@@ -68,7 +68,7 @@ def save_table(
 
 
 def medians(text: str) -> dict[str, dict[str, Any]]:
-    """The medians in Google Benchmark's JSON output, by case, in the program's order."""
+    """Returns the medians in Google Benchmark's JSON output by case, in the program's order."""
     entries = json.loads(text)["benchmarks"]
     medians = [entry for entry in entries if entry["aggregate_name"] == "median"]
     medians.sort(key=lambda entry: entry["family_index"])
@@ -80,7 +80,7 @@ PYTHON_HEAD += ["with `out=`", "times faster"]
 
 
 def python_row(case: str, numpy: float, copies: float, new: float, out: float) -> list[str]:
-    """A row of seconds per call. Maskwise is compared with the faster of NumPy's forms."""
+    """Returns a row for these seconds per call. Compares Maskwise with NumPy's faster form."""
     best = min(numpy, copies)
     form = "where" if best == numpy else "copyto"
     cells = [case, time_text(numpy), f"{time_text(best)} ({form})"]
@@ -90,7 +90,7 @@ def python_row(case: str, numpy: float, copies: float, new: float, out: float) -
 
 
 def head(others: list[str]) -> list[str]:
-    """Column titles. Each row shows the times of `others` divided by Maskwise's time."""
+    """Returns the column titles. A row has the times of `others` divided by Maskwise's time."""
     names = [name.removeprefix("onednn ") for name in others]
     return ["case", "type", "mask", "MB", "limit", "Maskwise", "of limit", *names, "operands"]
 

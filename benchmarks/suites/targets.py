@@ -104,7 +104,7 @@ def fractions(cases: Iterable[Rows]) -> Measured:
 
 
 def at_least(about: str, target: float, measured: Measured, unit: str = "") -> Line:
-    """A line with the worst value, the median, and how many values miss the target."""
+    """Returns a line with the worst value, the median, and how many values miss the target."""
     values = measured.values
     if not values:
         return Line(about, f"{target:g}{unit}", "-", measured.text(), None)

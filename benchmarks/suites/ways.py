@@ -34,8 +34,8 @@ def ranked(ways: list[Way]) -> list[Way]:
 
 class Limit:
     """Finds the fastest way. First, each way runs for 10 ms in total, in passes over all ways. Then
-    each turn of a case measures the best ways again, with the same warm-up as the implementations,
-    and ranks these ways by all measurements."""
+    each turn of a case measures the best ways again, with the warm-up of the implementations. Each
+    turn ranks these ways by all measurements."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -43,8 +43,8 @@ class Limit:
         self.kept: list[Way] = []
 
     def bind(self, read: int, written: int, threads: int | None = None) -> None:
-        """Ranks the ways to read and write these numbers of bytes, with any or the given number of
-        threads."""
+        """Ranks the ways to read and write these numbers of bytes. If `threads` is set, ranks only
+        ways with this number of threads."""
         self.worker.ask(do="bind", read=read, written=written)
         self.rank(threads)
 

@@ -93,7 +93,7 @@ def lane_command(impl: str, build: Path, lane: str, program: str) -> list[str]:
 
 
 def client(impl: str, build: Path, lane: str, wait_policy: str = "") -> Worker:
-    """A client of oneDNN Graph; `impl` "maskwise" preloads the plugin."""
+    """Returns a client of oneDNN Graph. `impl` "maskwise" preloads the plugin."""
     command = lane_command(impl, build, lane, f"bench_client-{lane}")
     environment = {"MASKWISE_DISABLE": "0" if impl == "maskwise" else "1"}
     if wait_policy:
@@ -110,8 +110,8 @@ def openmp_lanes(described: str) -> list[str]:
 
 
 def onednn_alone(build: Path, lane: str) -> list[Worker]:
-    """Returns the lane's oneDNN, and the newest oneDNN with OpenMP, which has no SYCL overhead.
-    Both wait policies of OpenMP are measured, because users choose the policy."""
+    """Returns workers for the lane's oneDNN and for the newest oneDNN with OpenMP, which has no
+    SYCL overhead. Both wait policies of OpenMP are measured, because users choose the policy."""
     describe = [str(ROOT / "scripts/lane"), "--describe"]
     openmp = openmp_lanes(subprocess.check_output(describe, text=True))
     built = [name for name in openmp if (build / f"bin/bench_client-{name}").exists()]
@@ -126,7 +126,7 @@ def onednn_alone(build: Path, lane: str) -> list[Worker]:
 
 
 def engine(build: Path, impl: str = "maskwise", **environment: str) -> Worker:
-    """A client of Maskwise's engine, without oneDNN."""
+    """Returns a client of Maskwise's engine, without oneDNN."""
     return Worker(impl, [str(build / "bin/bench_client-engine")], environment)
 
 

@@ -54,8 +54,8 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 // be finite and at most 5e29 (f16: 32752). Order `tiles` sums weighted values before dividing by
 // the sum of weights, so keys * max(abs(value)) should fit f32.
 //
-// Masked values should be finite. The weight of a masked value is 0, and 0 * NaN is NaN, but a
-// skipped tile adds nothing, so the result would depend on which tiles are skipped. Likewise, with
+// Masked values should be finite. The weight of a masked value is 0, but 0 * NaN is NaN. A
+// skipped tile adds nothing, so whether a NaN counts depends on the skipped tiles. Likewise, with
 // bias_on_fill and a fill of -infinity, masked biases should not be NaN or +infinity. With a fill
 // of -infinity, a row never depends on values of other sequences and documents, nor on values whose
 // key the rules mask for all rows (such as padding past the sequence's length). A row never depends
@@ -151,8 +151,8 @@ public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // Writes dst and statistics. Runs on the loop's threads, or without a loop in the caller's
-    // oneTBB task arena. Small attentions run on the calling thread. Throws argument_error for a
+    // Writes dst and statistics. Runs on the threads of `loop`, else in the caller's oneTBB
+    // task arena. Small attentions run on the calling thread. Throws argument_error for a
     // null address of an operand with elements, for rules that do not fit the description, for a
     // page that is not in the cache, and for a loop without threads or function. Throws
     // std::bad_alloc and the loop's exceptions. After argument_error and bad_alloc, nothing is
@@ -164,7 +164,7 @@ public:
     // table; dst and statistics may be null. Throws as execute does.
     tile_counts count_tiles(const attention_operands& operands) const;
 
-    // Bytes of scratch memory of an execution on this many threads. Later executions reuse the
+    // Bytes of scratch memory of an execution on `threads` threads. Later executions reuse the
     // memory.
     std::int64_t scratch_bytes(int threads) const noexcept;
 
@@ -191,8 +191,7 @@ MASKWISE_API tensor_desc infer_dst(const attention_desc& desc);
 // not fit each other, and for sizes beyond 64 bits, 2^48 elements per row or 2^60 multiplications.
 MASKWISE_API attention_plan compile(const attention_desc& desc);
 
-// Describe the plan in one line, and in sentences. For people and logs: the text may change with
-// any version.
+// Describe the plan: to_string in one line, explain in sentences. Any version may change the text.
 MASKWISE_API std::string to_string(const attention_plan& plan);
 MASKWISE_API std::string explain(const attention_plan& plan);
 

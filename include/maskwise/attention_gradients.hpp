@@ -16,8 +16,8 @@ struct gradients_plan; // internal
 
 inline namespace v1 {
 
-// Computes a loss's gradients with respect to attention's inputs, from its gradient with respect to
-// dst. Scores are recomputed, so memory is linear in rows and keys.
+// Computes a loss's gradients with respect to attention's inputs. Reads the loss's gradient with
+// respect to dst. Scores are recomputed, so memory is linear in rows and keys.
 //
 // No gradient passes through masked scores to query and key. Rows without keys have gradients of 0.
 // NaN and infinity in query, key, value and dst_gradient matter only for unmasked scores; the
@@ -66,7 +66,7 @@ public:
     void execute(const attention_gradients_operands& operands) const;
     void execute(const attention_gradients_operands& operands, const parallel_loop& loop) const;
 
-    // Bytes of scratch memory of an execution on this many threads. Later executions reuse the
+    // Bytes of scratch memory of an execution on `threads` threads. Later executions reuse the
     // memory.
     std::int64_t scratch_bytes(int threads) const;
 

@@ -39,13 +39,13 @@ struct document {
 };
 
 // A key is unmasked if every rule that is set allows the key. A vector has one element for all
-// sequences, or one per sequence, that is, per index of dst's first dimension. Integers are at most
-// 2^48 in magnitude.
+// sequences, or one per sequence (index of dst's first dimension). Integers are at most 2^48 in
+// magnitude.
 //
 // position(r) = r + offset. With `from_end`, positions are shifted so that the last row aligns with
 // the last key that is not padding. With `in_documents`, rows, keys and the shift are counted
-// within each document. Chunks, prefixes and first_keys count from the document's first key, or
-// without documents from the sequence's start.
+// within each document. Chunks, prefixes and first_keys count from the document's first key;
+// without documents, from the sequence's start.
 struct mask_rules {
     std::vector<std::int64_t> offsets = {}; // empty: 0
     bool from_end = false;

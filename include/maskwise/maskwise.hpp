@@ -238,13 +238,12 @@ public:
     const tensor_desc& dst() const noexcept;
 
     // Writes dst = cond ? src_0 : src_1, and returns when dst is written. `dst` is the address of
-    // element {0,...,0}. Large Selects run in the caller's oneTBB task arena, or in the loop.
+    // element {0,...,0}. Large Selects run in the caller's oneTBB task arena, or in `loop`.
     // Overlap: dst may be src_0 or src_1 if their descriptions are equal. Any other overlap with an
     // input is undefined.
     // Errors: throws argument_error for a null address of an operand (unless dst is empty) and for
-    // a loop without threads or function; nothing is written then. Exceptions of copying a
-    // std::string and of the loop pass through; each element of dst then has its old or its new
-    // value.
+    // a loop without threads or function, before anything is written. An exception from the loop or
+    // from copying a std::string passes through. Each element of dst then has its old or new value.
     // Resources: takes no lock and allocates only to copy strings. Packed operands use up to 160
     // KiB of stack per thread.
     void execute(const select_inputs& inputs, void* dst) const;
@@ -287,9 +286,9 @@ MASKWISE_API std::string explain(const plan& plan);
 // The version of the loaded library: "1.2.3".
 MASKWISE_API std::string_view version() noexcept;
 // The instruction set of all plans, chosen once per process: "scalar", "sse4", "avx2", "avx512",
-// "amx", "neon" or "neon_bf16". MASKWISE_MAX_ISA and, on x86, ONEDNN_MAX_CPU_ISA limit the choice
-// (environment variables). Only MASKWISE_MAX_ISA selects "neon_bf16". Throws argument_error if
-// MASKWISE_MAX_ISA is not an instruction set of this machine.
+// "amx", "neon" or "neon_bf16". The environment variable MASKWISE_MAX_ISA limits the choice,
+// on x86 also ONEDNN_MAX_CPU_ISA. Only MASKWISE_MAX_ISA selects "neon_bf16". Throws argument_error
+// if MASKWISE_MAX_ISA is not an instruction set of this machine.
 MASKWISE_API std::string_view instruction_set();
 
 } // namespace v1

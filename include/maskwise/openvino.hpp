@@ -19,7 +19,7 @@ struct accelerate_options {
     bool zero_masked_rows = false;
     // compile_model's INFERENCE_PRECISION_HINT, which Maskwise's operations cannot read. With bf16,
     // f32 attention is computed in bf16. With dynamic, attention is computed in the model's types.
-    // But with dynamic on CPUs with AVX512_BF16, only causal f32 attention is replaced, because the
+    // But with dynamic on CPUs with AVX512_BF16, only causal f32 attention is replaced: there, the
     // CPU plugin may compute f32 models in bf16, which is faster.
     ov::element::Type_t precision = ov::element::Type_t::dynamic;
 };

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// The types and constants of ONNX Runtime's C API that the provider uses, because ONNX Runtime's
-// wheels contain no headers. functions.inc lists the functions. New versions of the API only append
-// members. tests/onnxruntime compares both files with the real headers, which declare the same
-// types, so it defines MASKWISE_REAL_ONNXRUNTIME.
+// Declares the types and constants of ONNX Runtime's C API that the provider uses, because ONNX
+// Runtime's wheels contain no headers. functions.inc lists the functions. New versions of the API
+// only append members. tests/onnxruntime compares both files with the real headers. The real
+// headers declare the same types, so the tests define MASKWISE_REAL_ONNXRUNTIME.
 #ifndef MASKWISE_REAL_ONNXRUNTIME
 struct OrtApi;
 struct OrtEpApi;

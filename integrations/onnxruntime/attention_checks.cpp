@@ -84,7 +84,7 @@ void check_heads(const attention_shape& shape) {
 
 // ONNX's Attention
 
-// If set, the attribute must be the number of heads of an operand of four dimensions.
+// If set, the attribute must equal a 4-D operand's number of heads.
 dims onnx_heads(const char* attribute, const operand& operand, std::int64_t heads) {
     if (operand.rank() == 4 && heads > 0 && (*operand.extents)[1] >= 0 &&
         heads != (*operand.extents)[1])

@@ -49,7 +49,7 @@ struct attention_operator {
 };
 
 std::span<const attention_operator> attention_operators();
-// Null if Maskwise has no kernel for the node.
+// Returns null if Maskwise has no kernel for the node.
 const attention_operator* operator_of(const node& node);
 
 struct operand {

@@ -97,7 +97,7 @@ void fill_caches(std::span<const cached_state> states, const parallel_loop& loop
     (bytes < host_parallel_from_bytes ? alone : loop).run(parts, fill_head);
 }
 
-// The mask's row for {batch, head, row}, with numpy broadcasting.
+// Returns the mask's row for {batch, head, row}, with numpy broadcasting.
 const std::byte* row_of_mask(const tensor_desc& mask, const void* data, const dims& index) {
     const dims strides = with_strides(mask).strides_bytes;
     const std::byte* row = bytes(data);
@@ -114,7 +114,7 @@ bool are_lowest(const std::byte* row, data_type type, std::int64_t count) {
     if (type == data_type::f32)
         return all_fit(reinterpret_cast<const float*>(row),
                        [](float number) { return number <= std::numeric_limits<float>::lowest(); });
-    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // bits in f16, both negative
+    constexpr std::uint16_t lowest = 0xFBFF, infinite = 0xFC00; // f16 bits; infinite is -infinity
     return all_fit(reinterpret_cast<const std::uint16_t*>(row),
                    [](std::uint16_t number) { return number == lowest || number == infinite; });
 }
@@ -133,8 +133,8 @@ std::int64_t keys_of(const attention_work& work, std::int64_t sequence, std::int
 }
 
 // Outputs zeros for rows whose every valid key has a bias of lowest() or less. `statistics` has
-// log(sum of exp(score)) per row. If it is above `low`, some key has a larger bias, so the row's
-// bias is not read.
+// log(sum of exp(score)) per row. If this logarithm is above `low`, some key has a larger bias, so
+// the row's bias is not read.
 void clear_lowest_rows(const attention_work& work, const std::vector<float>& statistics) {
     const tensor_desc &bias = work.desc.bias, &dst = work.desc.dst;
     const float low = bias.type == data_type::f32 ? -1e30F : -32752.0F;

@@ -53,7 +53,7 @@ attention_work begin_attention(const runtime& api, const attention_operator& op,
 
 using recent_attentions = recent_plans<attention_desc, attention_plan>;
 
-// Computes the attention. Rotated queries use scratch from `pool` during the run.
+// Computes the attention. Rotated queries use scratch from `pool`.
 void run(const attention_work& work, recent_attentions& plans, fusion::block_scratch& pool,
          const parallel_loop& loop);
 

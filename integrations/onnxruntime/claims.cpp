@@ -49,8 +49,8 @@ bool is_read_as_shape(const value& dst) {
     });
 }
 
-// Whether the result is i64 of rank 0 or 1, and has few elements, or an unknown number of elements
-// and is read as a shape.
+// Whether the result is i64 of rank 0 or 1 with few elements. If the number of elements is unknown,
+// the result must be read as a shape.
 bool is_shape_arithmetic(const node& where) {
     const value& dst = where.result();
     if (dst.type != data_type::i64 || !dst.extents || dst.extents->rank() > 1) return false;

@@ -49,7 +49,8 @@ graph::logical_tensor tensor_of(const value& value) {
 }
 
 // Returns nullopt unless alpha is positive and finite. ONNX Runtime returns zeros unchanged.
-// Maskwise, like oneDNN, multiplies zeros by alpha, which keeps them only for such an alpha.
+// Maskwise, like oneDNN, multiplies zeros by alpha. Only a positive and finite alpha keeps zeros
+// unchanged.
 std::optional<std::array<float, 2>> slope_of(const node& leaky_relu) {
     const auto attribute = leaky_relu.attribute<float>("alpha", ORT_OP_ATTR_FLOAT);
     const float alpha = attribute ? attribute->front() : 0.01F;
@@ -83,7 +84,7 @@ graph::op op_of(const node& node, op_kind kind) {
     return op;
 }
 
-// The nodes IsNaN and Where of Where(IsNaN(y), 0, y), where y is the result of the Softmax.
+// Returns the nodes IsNaN and Where of Where(IsNaN(y), 0, y), where y is the result of the Softmax.
 // PyTorch's exporter writes these nodes. Empty unless they are the only readers of y.
 std::vector<const node*> nan_to_zero_nodes(const node& soft_max) {
     const auto& readers = soft_max.result().readers;
@@ -135,8 +136,8 @@ fusion_ops::fusion_ops(const model_graph& model) {
             add(op_of(node, kind), {&node});
 }
 
-// A value also leaves if it is read outside `operators`: by a node of an unknown kind, by a
-// provider's node, or inside an If or a Loop.
+// A value also leaves if it has other consumers: nodes of an unknown kind, nodes of a provider, or
+// nodes inside an If or a Loop.
 bool fusion_match_policy::leaves(std::size_t value) const {
     if (maker(value) == nullptr) return true; // an outer graph may read the value
     return value_of(value).is_output ||

@@ -19,7 +19,8 @@ public:
     input_tensor input(std::size_t index) const;
     // The tensor's type is undef if the node omits the input.
     input_tensor optional_input(std::size_t index) const;
-    // Lets ONNX Runtime allocate an output of this shape. Null if the node omits the output.
+    // Lets ONNX Runtime allocate an output of this shape. Returns null if the node omits the
+    // output.
     OrtValue* make_output(const dims& extents, std::size_t index = 0) const;
     void* output_data(const dims& extents, std::size_t index = 0) const;
     // A loop over the session's threads, valid during the call. Fewer threads than `threads` may

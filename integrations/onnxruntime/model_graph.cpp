@@ -99,8 +99,8 @@ bool value::is_one_element() const {
            std::ranges::all_of(*extents, [](std::int64_t extent) { return extent == 1; });
 }
 
-// The element of a one-element constant. Null for other values, and if ONNX Runtime does not expose
-// the constant's elements.
+// Returns the element of a one-element constant. Returns null for other values, and if ONNX Runtime
+// does not expose the constant's elements.
 const void* value::element() const {
     const OrtValue* constant = nullptr;
     const void* data = nullptr;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-// A read-only view of a graph of ONNX Runtime, for claims.
+// A read-only view of a graph of ONNX Runtime, in which Maskwise claims nodes.
 namespace maskwise::ort {
 
 inline constexpr const char* microsoft_domain = "com.microsoft";
@@ -34,12 +34,13 @@ struct value {
     bool has_too_many_dims = false; // more than max_rank
     bool is_constant = false;
     bool is_output = false; // of the graph
-    // For graph inputs, initializers and values of outer graphs: a node without handle and type.
+    // A node without handle and type for graph inputs, initializers and values of outer graphs.
     const node* producer = nullptr;
     std::vector<reader> readers;
 
     bool is_given() const { return handle != nullptr; }
-    // The reader, if there is exactly one; else a node without a type.
+    // Returns the node that reads the value, if there is exactly one reader; else a node without a
+    // type.
     const node& only_reader() const;
     bool is_one_element() const;
     // Whether the value is a constant +0 with one element and rank 0 or 1, which broadcasts to the

@@ -49,7 +49,7 @@ provider::provider(const runtime& api, OrtKernelRegistry* kernels, session_setti
 }
 
 // ONNX Runtime calls this function for each graph, also for graphs inside If, Loop and Scan, and
-// again after a change of the graph. `provider` of a claimed node is then set.
+// again after a change of the graph. In a repeated call, node::provider is set for claimed nodes.
 void provider::claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support) {
     if (!settings_.is_enabled) return;
     // If the graph triggers the bug of MatmulTransposeFusion (see claims.hpp), this call only

@@ -27,7 +27,7 @@ public:
 
 private:
     void claim_nodes(const model_graph& graph, OrtEpGraphSupportInfo* support);
-    // Returns the nodes that it claimed, and each Softmax that it reported.
+    // Returns the claimed nodes, and each Softmax that was reported.
     std::set<const node*> claim_fusions(const model_graph& graph, OrtEpGraphSupportInfo* support,
                                         rounding& exactness);
     void claim_node(const node& node, OrtEpGraphSupportInfo* support, rounding& exactness) const;

@@ -37,7 +37,7 @@ struct rotary_call {
 };
 
 // Throws shape_error if the shape of an input does not fit, and argument_error for a position
-// outside the caches.
+// outside the cosines and sines.
 rotary_positions read_rotary_positions(const rotary_call& call);
 
 // Rotates one row of `depth` elements from `source` to `target`, which must not overlap.

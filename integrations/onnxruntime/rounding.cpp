@@ -18,7 +18,7 @@ bool copies(const node& node) {
 }
 
 // Whether a reader of a Softmax's results (weights) tolerates rounding to f16. In a product, a
-// small weight has little effect. If, Loop and Scan read f16 even without Maskwise.
+// small weight has little effect. The operators If, Loop and Scan read f16 even without Maskwise.
 bool may_read_weights(const reader& read) {
     const bool is_added = read.node->is("Gemm") && read.input == 2;
     return !is_added && read.node->is_one_of({"Gemm", "If", "Loop", "MatMul", "Scan"});
@@ -34,7 +34,7 @@ bool is_f16(const value& value) {
     return value.type == data_type::f16;
 }
 
-// Whether ONNX Runtime runs the mover in f16: if it is next to another mover, or a result is a
+// Whether ONNX Runtime runs the mover in f16: another mover precedes or follows, or a result is a
 // graph output. A single mover between operators that compute in f32 runs in f32.
 bool moves_in_f16(const node& mover) {
     const auto is_moved = [](const value* in) { return is_f16(*in) && moves(*in->producer); };
@@ -47,9 +47,9 @@ bool moves_in_f16(const node& mover) {
                             std::ranges::any_of(mover.outputs, stays));
 }
 
-// Returns the readers of a value, directly or after operators that move, copy or cast the value. A
-// cast is also a reader. Visits each operator once, because each operator in a chain of Concat(x,
-// x) doubles the number of paths.
+// Returns the readers of a value. Looks past operators that move, copy or cast the value. A cast is
+// also a reader. Visits each operator once, because each operator in a chain of Concat(x, x)
+// doubles the number of paths.
 std::vector<reader> readers_past_moves(const value& value) {
     std::vector<const struct value*> moved{&value};
     std::set<const node*> movers_seen;
@@ -77,7 +77,7 @@ bool rounding::is_exact(const value& value, int max_depth) {
 }
 
 bool rounding::is_produced_exactly(const node& producer, int max_depth) {
-    // These results are f16 in ONNX Runtime, too.
+    // ONNX Runtime also produces the results of these operators in f16.
     if (producer.is_one_of({"ConstantOfShape", "If", "Loop", "Scan"})) return true;
     if (!producer.is("Where") && !copies(producer) && !moves(producer)) return false;
     return moves_in_f16(producer) || std::ranges::all_of(producer.inputs, [&](const value* input) {

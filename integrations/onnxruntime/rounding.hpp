@@ -28,13 +28,12 @@ private:
     std::map<const node*, bool> known_; // is_exact by producer
 };
 
-// Whether an operator other than a product, If, Loop or Scan reads these results of a Softmax,
-// directly or after operators that move, copy or cast the elements. A small f32 weight may be 0 in
-// f16, which changes its logarithm, a quotient and a comparison with 0. False for types other than
-// f16.
+// Whether an operator other than a product, If, Loop or Scan reads these results of a Softmax.
+// Looks past operators that move, copy or cast elements. A small f32 weight may be 0 in f16, which
+// changes its logarithm, a quotient and a comparison with 0. False for types other than f16.
 bool needs_small_weights(const value& weights);
-// Whether an operator divides by the value or computes the value's logarithm, directly or after
-// operators that move, copy or cast the value. False for types other than f16.
+// Whether an operator divides by the value or computes the value's logarithm. Looks past operators
+// that move, copy or cast elements. False for types other than f16.
 bool is_inverted(const value& value);
 
 } // namespace maskwise::ort

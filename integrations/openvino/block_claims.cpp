@@ -57,7 +57,7 @@ bool reads_state(const ov::Node& node, int max_depth) {
     return false;
 }
 
-// Scores per head; unknown_size if the rows or the keys are dynamic.
+// Returns the number of scores per head; unknown_size if the rows or the keys are dynamic.
 std::int64_t scores_of(const fusion::attention_chain& attention, const ov::OutputVector& inputs) {
     const auto rows_of = [](const ov::Output<ov::Node>& input, const std::vector<int>& order) {
         const ov::PartialShape& shape = input.get_partial_shape();
@@ -88,8 +88,8 @@ bool has_bias_by_head(const block_match& match, const ov::OutputVector& inputs) 
     });
 }
 
-// Unless the options state the precision, the plugin may compute in bf16. Attention in f32 is then
-// slower, unless a causal mask removes half of the scores.
+// Unless the options state the precision, the plugin may compute in bf16. Maskwise's attention in
+// f32 is then slower, unless a causal mask removes half of the scores.
 bool may_be_slower_than_bf16(const block_match& match, const accelerate_options& options) {
     return options.precision == ov::element::dynamic &&
            std::ranges::none_of(match.block.rows.steps, is_causal) &&
@@ -108,7 +108,7 @@ std::string reason_attention_not_faster(const block_match& match,
 }
 
 // Returns why Maskwise cannot run a block, or an empty text. In OpenVINO, a cache in a state shifts
-// the causal boundary, which a block cannot express.
+// the causal boundary. A block cannot express this shift.
 std::string reason_unsupported(const block_match& match, const ov::Node& end) {
     if (is_empty(end.get_output_partial_shape(0))) return "it has no elements";
     const auto* whole = ov::as_type<const op::v13::ScaledDotProductAttention>(&end);

@@ -33,7 +33,8 @@ bool is_one_of(const ov::Node& node) {
     return (ov::is_type<operators>(&node) || ...);
 }
 
-// A reshape or a broadcast: the plugin may fuse the nodes before and after this node.
+// Whether the node is a reshape or a broadcast. The plugin may fuse the node's producer with the
+// node's consumer.
 bool is_view(const ov::Node& node) {
     return is_one_of<op::v1::Reshape, op::v0::Squeeze, op::v15::Squeeze, op::v0::Unsqueeze,
                      op::util::BroadcastBase>(node);
@@ -58,7 +59,7 @@ const ov::Node* fused_consumer(const ov::Node& node) {
     for (const auto& input : node.output(0).get_target_inputs()) {
         const ov::Node& reader = *input.get_node();
         if (is_never_fused(reader)) continue;
-        // Only from the data input, because a view may read one value twice.
+        // Follows only the data input, because a view may read one value twice.
         const bool is_followed = is_view(reader) && input.get_index() == 0;
         const ov::Node* const consumer = is_followed ? fused_consumer(reader) : &reader;
         if (consumer != nullptr) return consumer;
@@ -116,8 +117,8 @@ std::string reason_unsupported(const op::v1::Select& select) {
     const ov::element::Type type = select.get_output_element_type(0);
     if (select.get_autob().m_type == op::AutoBroadcastType::PDPD) return "auto_broadcast is pdpd";
     if (type_of(type) == data_type::undef) return "Maskwise does not support its type";
-    // The plugin cannot compile some operators on empty tensors, unless it fuses them with its own
-    // Select.
+    // The plugin cannot compile some operators on empty tensors, unless it fuses these operators
+    // with its own Select.
     const ov::PartialShape& dst = select.get_output_partial_shape(0);
     const bool is_empty =
         dst.rank().is_static() && std::find(dst.begin(), dst.end(), 0) != dst.end();

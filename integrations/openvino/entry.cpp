@@ -1,8 +1,8 @@
 // core.add_extension loads libmaskwise_openvino_extension.so, which opens libmaskwise_openvino.so
-// from the same folder. libmaskwise_openvino.so links with no OpenVINO, because the soname differs
-// in every release, but uses the global symbols of the process. Python and other hosts that load
-// OpenVINO at run time lack these symbols, so this file first makes the symbols of the caller's
-// OpenVINO global.
+// from the same folder. libmaskwise_openvino.so links with no OpenVINO, because OpenVINO's soname
+// differs in every release. The library uses the global symbols of the process. Python and other
+// hosts that load OpenVINO at run time lack these symbols, so this file first makes the symbols of
+// the caller's OpenVINO global.
 #include <dlfcn.h>
 
 #include <stdexcept>

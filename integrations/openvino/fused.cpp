@@ -79,7 +79,7 @@ void fused::validate_and_infer_types() {
                     block_.attention ? shape_of_attention() : shape_of_rows());
 }
 
-// The type of the scores, or of query, key and value.
+// Returns the type of the scores, or of query, key and value.
 ov::element::Type fused::merged_type(const std::vector<bool>& conds) const {
     ov::element::Type type = get_input_element_type(0);
     for (std::size_t i = 0; i < get_input_size(); ++i) {

@@ -20,9 +20,9 @@ public:
     OPENVINO_OP("Fused", "maskwise")
 
     fused() = default;
-    // Steps must have no constants, and a causal step no offset. With `scales_by_depth`, the last
-    // operand is not an input, but 1 / sqrt(depth) of the query. Throws ov::NodeValidationFailure
-    // for wrong types and shapes.
+    // Steps must have no constants. A causal step must have no offset. With `scales_by_depth`, the
+    // last operand is not an input, but 1 / sqrt(depth) of the query. Throws
+    // ov::NodeValidationFailure for wrong types and shapes.
     fused(const ov::OutputVector& inputs, const fusion::block& block, bool scales_by_depth);
 
     void validate_and_infer_types() override;

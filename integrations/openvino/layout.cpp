@@ -25,8 +25,9 @@ namespace {
 constexpr std::size_t word = sizeof(void*);
 constexpr std::size_t words_before_slots = 2; // of a vtable: the offset to top and the type_info
 
-// The number of slots of the class's vtable, which is the slot of an additional virtual function.
-// The first word of a pointer to that function is the slot's offset in bytes, plus 1 on x86-64.
+// Returns the number of slots of the class's vtable: the index of the slot that an additional
+// virtual function gets. The first word of a pointer to that function is the slot's offset in
+// bytes, plus 1 on x86-64.
 template <class Class>
 std::size_t slots_compiled() {
     struct longer : Class {

@@ -28,7 +28,7 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 // element-wise nodes, scaling and Transposes.
 constexpr std::size_t max_depth = 2 * max_row_actions;
 
-// The row operators that OpenVINO defines alike. OpenVINO capitalizes the name.
+// The row operators that OpenVINO defines in the same way. OpenVINO capitalizes their names.
 struct named_kind {
     std::string_view name;
     op_kind kind;
@@ -186,7 +186,7 @@ graph::logical_tensor model_ops::number(float value) {
     return tensor;
 }
 
-// With the type and rank of `other`, and unknown extents.
+// Returns a new tensor with the type and rank of `other`, and unknown extents.
 graph::logical_tensor model_ops::like(const graph::logical_tensor& other) {
     graph::logical_tensor tensor = other;
     tensor.id = synthetic_id();

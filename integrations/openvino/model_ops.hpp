@@ -32,15 +32,15 @@ bool has_scale(const ov::op::v13::ScaledDotProductAttention& node);
 // `end` if `end` becomes several operators.
 class model_ops {
 public:
-    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. The latter becomes several
-    // operators, without the default scale and the causal boundary, or none if it has a sink. Nodes
-    // in `claimed` are omitted.
+    // `end` is a MatMul, a Softmax or a ScaledDotProductAttention. A ScaledDotProductAttention
+    // becomes several operators, without the default scale and the causal boundary. If it has a
+    // sink, it becomes none. Nodes in `claimed` are omitted.
     model_ops(ov::Node& end, const node_set& claimed);
 
     const std::vector<graph::op>& operators() const { return ops_; } // in topological order
     const node_set& nodes_of(std::size_t op) const { return nodes_.at(op); }
     const value_source& source_of(std::size_t value) const { return sources_.at(value); }
-    // Returns the node that produces the value, if it is `end` or a Transpose of its result, else
+    // Returns the value's producer if the producer is `end` or a Transpose of `end`'s result, else
     // null.
     std::shared_ptr<ov::Node> result_node(std::size_t value) const;
     bool leaves(std::size_t value) const { return shared_.contains(value); }

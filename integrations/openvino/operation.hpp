@@ -18,9 +18,8 @@ public:
     bool evaluate(ov::TensorVector& outputs, const ov::TensorVector& inputs) const override;
 
 protected:
-    // If a Convert from boolean to u8 produces the condition, connects the Convert's input, which
-    // has the same bytes. Throws ov::NodeValidationFailure for a known type other than boolean and
-    // u8.
+    // Bypasses a Convert from boolean to u8 that produces the condition: the Convert's input has
+    // the same bytes. Throws ov::NodeValidationFailure for a known type other than boolean and u8.
     void accept_cond(std::size_t input);
 
 private:

@@ -55,8 +55,8 @@ bool select::visit_attributes(ov::AttributeVisitor& visitor) {
 
 void select::run(const ov::TensorVector& inputs, ov::Tensor& output) const {
     const bool is_none = broadcast_ == broadcast_type::NONE;
-    // Select-1 forbids a cond larger than then and else, but OpenVINO and ONNX accept it with
-    // numpy.
+    // Select-1 forbids a cond larger than then and else, but OpenVINO and ONNX accept such a cond
+    // with numpy broadcasting.
     const dialect form = is_none ? dialect::openvino_select_1 : dialect::onnx_where_16;
     const auto_broadcast rule = is_none ? auto_broadcast::none : auto_broadcast::numpy;
     select_desc desc{.cond = describe_cond(inputs[0]),

@@ -53,7 +53,7 @@ def attention(
     window : (left, right), optional
         Like Mask.window. May be combined with attn_mask or is_causal.
     sinks : array_like, optional
-        (..., H), float32 or query's dtype. One score per head, only in the softmax's denominator.
+        (..., H), float32 or query's dtype. One score per head, for the softmax's denominator only.
     return_statistics : bool
     deterministic : bool
         The bits of a row depend only on its query and its unmasked keys and values. For torch
@@ -61,12 +61,14 @@ def attention(
 
     Returns
     -------
-    out, or a new array (..., L, Ev) of query's dtype and memory order, with contiguous rows. If an
-    argument is a DLPack array of another library, the new array is the first such library's.
-    With return_statistics, a pair: the array, and log(sum of exp(score)) per row in float32.
+    out, or a new array (..., L, Ev) of query's dtype and memory order, with contiguous rows. If
+    arguments are DLPack arrays of other libraries, the first such library makes the new array.
+    With return_statistics, a pair: the array, and the float32 statistics, log(sum of exp(score))
+    per row.
 
-    A fully masked row is 0. Its logarithm is 0, or -inf without keys and sinks. Sums are float32.
-    Masked values must be finite, or results are undefined. The GIL is released.
+    A fully masked row is 0. The row's statistics are 0, or -inf if there are neither keys nor
+    sinks. Sums are float32. Masked values must be finite, or results are undefined. The GIL is
+    released.
 
     Raises
     ------
@@ -86,7 +88,7 @@ def attention(
 
 def run(call: AttentionCall) -> Any:
     """Runs the call in the core, or as a torch operator if torch tracks a tensor, for example for
-    gradients. Tries the core first: it reads most tensors, and is_followed() costs more."""
+    gradients. Tries the core first: the core reads most tensors, and is_followed() is slower."""
     if has_tensors(call):
         from maskwise import _torch_tensors
 

@@ -47,8 +47,8 @@ def _beside(one: Any, other: Any) -> Any:
 
 
 def _follows(value: Any) -> bool:
-    """Whether `value` becomes bfloat16 next to a bfloat16 operand. If not, the operand is widened
-    to float32."""
+    """Whether `value` becomes bfloat16 next to a bfloat16 operand. If not, the bfloat16
+    operand is widened to float32."""
     if type(value) in (bool, int, float, complex):
         return type(value) is not complex
     if value.dtype in (np.bool_, np.int8, np.uint8):

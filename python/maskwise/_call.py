@@ -42,7 +42,7 @@ class AttentionCall(NamedTuple):
     return_statistics: bool = False
     is_packed: bool = False  # query, key, value and out are (rows, heads, depth)
     explains: bool = False  # counts tiles instead of computing
-    # int32 (batch, pages): key and value are a cache, (pages, heads, keys per page, depth)
+    # int32 (batch, pages): key and value are paged, (pages, heads, keys per page, depth)
     page_table: ArrayOrNone = None
 
     def changed(self, **fields: Any) -> AttentionCall:
@@ -61,7 +61,7 @@ def has_rules(mask: Any) -> bool:
 
 
 def mask_array(call: AttentionCall) -> Any:
-    """The mask's array; None if there is no mask, or a Mask without an array."""
+    """Returns the mask's array; None if there is no mask, or a Mask without an array."""
     return call.attn_mask._array if has_rules(call.attn_mask) else call.attn_mask
 
 

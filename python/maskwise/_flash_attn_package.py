@@ -56,13 +56,13 @@ def index_first_axis(values: torch.Tensor, indices: torch.Tensor) -> torch.Tenso
 def index_put_first_axis(
     values: torch.Tensor, indices: torch.Tensor, first_axis_dim: int
 ) -> torch.Tensor:
-    """Zeros, except for `values` at `indices`."""
+    """Returns zeros with `values` at `indices`."""
     result = values.new_zeros(first_axis_dim, *values.shape[1:])
     return result.index_put((indices,), values)
 
 
 def _bounds(lengths: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """cu_seqlens, and the longest length."""
+    """Returns cu_seqlens and the longest length."""
     lengths = lengths.to(torch.int32)
     longest = int(lengths.max()) if lengths.numel() else 0
     return pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)), longest
@@ -142,8 +142,8 @@ def _is_maskwises(name: str) -> bool:
 
 
 def install() -> bool:
-    """Installs this package, unless another flash_attn exists, or torch has a GPU, where the real
-    flash_attn runs. Returns whether this package is installed."""
+    """Installs this package, unless another flash_attn exists or torch has a GPU. (The real
+    flash_attn runs on GPUs.) Returns whether this package is installed."""
     if NAME in sys.modules:
         return _is_maskwises(NAME)
     if importlib.util.find_spec(NAME) is not None or torch.cuda.is_available():

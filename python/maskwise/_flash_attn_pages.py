@@ -1,6 +1,7 @@
-"""Keys and values in blocks: flash_attn's block_table.
+"""Paged keys and values: flash_attn's block_table.
 
-Blocks have shape (blocks, block size, heads, depth), the table (sequences, blocks per sequence).
+Blocks have shape (blocks, block size, heads, depth). The table has shape (sequences, blocks per
+sequence).
 """
 
 # mypy may check the package without torch.
@@ -65,8 +66,8 @@ def packed_with_blocks(
     cu_seqlens_k: torch.Tensor,
     is_causal: bool,
 ) -> AttentionCall:
-    """Converts packed rows to one sequence of documents, whose keys each begin at a block's
-    start."""
+    """Converts packed rows to one sequence of documents. Each document's keys begin at a
+    block's start."""
     size, counts = call.key.shape[1], cu_seqlens_k.diff()
     mask = packed_mask(cu_seqlens_q, cu_seqlens_k, len(call.query), int(counts.sum()))
     blocks = -(-counts // size)

@@ -35,8 +35,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def version_of(module: str) -> str:
-    """The version up to the first + or -; empty if the package is not installed. Passes on the
-    error of a failed import."""
+    """Returns the version up to the first + or -; empty if the package is not installed. Passes
+    on the error of a failed import."""
     if module == ONEDNN:
         return version_of_onednn()
     if find_spec(module) is None:
@@ -46,7 +46,8 @@ def version_of(module: str) -> str:
 
 
 def version_of_onednn() -> str:
-    """Version of this environment's oneDNN, else of the system's; empty if none can be loaded."""
+    """Returns the version of this environment's oneDNN, else of the system's; empty if none
+    loads."""
     libraries = sorted(Path(sys.prefix, "lib").glob("libdnnl.so.*"))
     library = str(libraries[0]) if libraries else ctypes.util.find_library("dnnl")
     try:

@@ -135,8 +135,8 @@ class _Rules:
         object.__setattr__(self, "numbers", np.array(self.listed(), np.int64))
 
     def listed(self) -> list[int]:
-        """The rules as integers: flags and first_keys, then each other field as its length and its
-        numbers. Slopes are float32 bits. of_numbers() decodes the list."""
+        """Encodes the rules as integers: flags and first_keys, then the length and the numbers of
+        each other field. Slopes are float32 bits. of_numbers() decodes the list."""
         listed = [int(self.causal), int(self.from_end), int(self.in_documents), self.first_keys]
         pairs: tuple[Numbers, ...] = (self.window or (), self.chunks or ())
         for field in (*pairs, self.offsets, self.prefixes, self.starts, self.lengths):
@@ -153,7 +153,7 @@ class _Rules:
 
     @classmethod
     def of_numbers(cls, numbers: Iterable[int]) -> _Rules:
-        """The rules that listed() encoded as `numbers`."""
+        """Returns the rules that listed() encoded as `numbers`."""
         rest = iter(numbers)
 
         def field() -> tuple[int, ...]:
@@ -235,9 +235,9 @@ class Mask:
     scores in registers. Per-sequence arguments are one integer, or one per entry of the batch
     dimension.
 
-    A row keeps a key if every rule keeps the key, except that prefix and first_keys override some
-    rules. causal, window and chunks use the row's position: its index plus causal's offset.
-    With `from_end`, positions are shifted so that the last row aligns with the last key. In packed
+    A row keeps a key if every rule keeps the key. prefix and first_keys override some rules.
+    causal, window and chunks use the row's position: its index plus causal's offset. With
+    `from_end`, positions are shifted so that the last row aligns with the last key. In packed
     documents, positions count within the document.
     """
 
@@ -273,8 +273,8 @@ class Mask:
 
     @classmethod
     def window(cls, left: int, right: int, *, first_keys: int = 0) -> Mask:
-        """Keeps position - left <= key <= position + right, as flash_attn's window_size. -1
-        removes a bound.
+        """Keeps keys with position - left <= key <= position + right, like flash_attn's
+        window_size. -1 removes a bound.
 
         first_keys: a sequence's first `first_keys` keys are always in the window, for example as
         attention sinks.
@@ -284,8 +284,8 @@ class Mask:
 
     @classmethod
     def sliding(cls, size: int) -> Mask:
-        """Causal with a window: a row keeps the key at its position and the `size - 1` keys before,
-        like transformers' sliding_window."""
+        """A causal window: a row keeps the key at its position and the `size - 1` keys before that
+        key, like transformers' sliding_window."""
         return cls.causal() & cls.window(_count("size", size, 1) - 1, 0)
 
     @classmethod
@@ -305,7 +305,7 @@ class Mask:
 
     @classmethod
     def starts(cls, starts: Any) -> Mask:
-        """Masks the keys before this index, for padding on the left."""
+        """Masks the first `starts` keys of a sequence, for padding on the left."""
         return cls._from_rules(starts=_numbers("starts", starts))
 
     @classmethod
@@ -343,7 +343,8 @@ class Mask:
     def alibi(cls, slopes: Any) -> Mask:
         """Subtracts slope * |position - key| from each score; masks no key.
 
-        slopes: one per head, or (sequences, heads). attention refuses slopes with a mask of floats.
+        slopes: one per head, or (sequences, heads). attention refuses slopes if the mask also has a
+        float array.
         """
         from maskwise import _others
 
@@ -408,8 +409,8 @@ class Mask:
         raise TypeError("a Mask has no shape of its own: mask.to_dense(rows, keys) makes an array")
 
     def to_dense(self, rows: int, keys: int, sequences: int = 1) -> NDArray[np.bool_]:
-        """A boolean array, True where a row keeps a key. The shape is (sequences, rows, keys),
-        broadcast with the dense part's shape.
+        """Returns a boolean array, True where a row keeps a key. The shape is (sequences, rows,
+        keys), broadcast with the dense part's shape.
 
         A dense part of floats masks the keys at -infinity. With several sequences, a dense part of
         several heads or sequences needs four dimensions.
@@ -471,7 +472,7 @@ class Mask:
 
 
 def _kept(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """A mask as booleans. Floats keep a key unless they are -infinity."""
+    """Converts a mask to booleans. A float keeps a key unless the float is -infinity."""
     if is_bfloat16(array):
         return np.asarray(array.view(np.uint16) != 0xFF80)
     return array if array.dtype == np.bool_ else np.asarray(array != -np.inf)

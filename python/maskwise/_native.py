@@ -84,7 +84,7 @@ def run_if_readable(call: AttentionCall, *, refuses_gradients: bool = False) -> 
     tile counts and the plan's text.
 
     Returns None if the core cannot read an operand or write to `out`. With refuses_gradients, also
-    if torch would compute a gradient of an operand. Does not compute gradients.
+    returns None if torch would compute a gradient of an operand. Never computes gradients.
     """
     out = call.out
     if out is not None and (has_tensors(call) or not isinstance(out, np.ndarray)):

@@ -21,8 +21,8 @@ def name_of(port: Any) -> str:
 
 
 def ports_of(model: ov.Model) -> list[_report.Port]:
-    """The model's inputs. OpenVINO's dimensions have no names, so dimension 1 of input x is named
-    x[1]."""
+    """Returns the model's inputs. OpenVINO's dimensions have no names, so dimension 1 of input x is
+    named x[1]."""
     return [
         (
             name_of(one),
@@ -51,7 +51,7 @@ def print_claims(model: ov.Model, accelerated: ov.Model) -> None:
 
 
 def kind_and_name(node: ov.Node) -> tuple[str, str]:
-    """The kind is empty for an operation of Maskwise."""
+    """Returns the kind and the name. The kind is empty for an operation of Maskwise."""
     kind = node.get_type_info()
     is_openvinos = kind.version_id != "maskwise"
     return str(kind.name) if is_openvinos else "", str(node.get_friendly_name())

@@ -162,7 +162,7 @@ def where_blocks(condition: Any, x: Any, y: Any, out: Any) -> Any:
 
 
 def where_numpy(condition: Any, x: Any, y: Any, out: Any) -> Any:
-    """numpy.where, with Maskwise's checks of out."""
+    """Runs numpy.where with Maskwise's checks of out."""
     result = _core.numpy_where(condition, x, y)
     if out is None:
         return result

@@ -79,15 +79,15 @@ def _(mask_rules: torch.Tensor, sequences: int, rows: int, keys: int) -> torch.T
 
 
 def with_array(mask: Mask, array: torch.Tensor) -> Mask:
-    """Returns the mask's rules with `array`, merged with the mask's own array (padding with gaps),
-    if there is one."""
+    """Returns the mask's rules with `array`. If the mask has an array (padding with gaps), combines
+    both arrays."""
     gaps = None if mask._array is None else torch.from_numpy(mask._array.copy())
     return mask._beside(restricted(array, gaps))
 
 
 def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
-    """Returns padding as rules if each sequence's keys are adjacent, else as an array. `mask`:
-    boolean (batch, keys), or None. Keys past the mask's end are masked."""
+    """Returns padding as rules if each sequence's unmasked keys are adjacent, else as an array.
+    `mask`: boolean (batch, keys), or None. Keys past the mask's end are masked."""
     if mask is None:
         return Mask()
     kept = np.zeros((mask.shape[0], keys), bool)
@@ -107,7 +107,7 @@ def padding_rules(mask: Any, keys: int, first_key: int = 0) -> Mask:
 def kept_places(
     q: torch.Tensor, k: torch.Tensor, is_causal: bool, window: Any, offset: Any = None
 ) -> torch.Tensor | None:
-    """Returns is_causal and window as a boolean (rows, keys), or None if neither is set."""
+    """Returns is_causal and window as a boolean array (rows, keys), or None if neither is set."""
     if not is_causal and window is None:
         return None
     left, right = (-1, -1) if window is None else window

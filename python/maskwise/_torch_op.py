@@ -141,15 +141,15 @@ def attention_gradients(
     gradient: torch.Tensor,
     *operands: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """Gradients of query, key and value, with the result's leading dimensions. Gradients of mask
-    and sinks are float32; empty if not wanted."""
+    """Returns gradients of query, key and value, with the result's leading dimensions. Also returns
+    float32 gradients of mask and sinks; empty if not wanted."""
     call = AttentionCall(*operands[:-2])
     wants_mask, wants_sinks = operands[-2:]
     gradients = run_native_gradients(
         _native_call(call), (result, statistics, gradient), wants_mask, wants_sinks
     )
     *input_gradients, mask_gradient, sink_gradient = gradients
-    if wants_mask:  # padding with gaps may have broadcast the mask
+    if wants_mask:  # a key_mask with gaps may have broadcast attn_mask
         mask_gradient = mask_gradient.sum_to_size(call.attn_mask.shape)
     optional = (mask_gradient, sink_gradient)
     return (*input_gradients, *(statistics.new_empty(0) if x is None else x for x in optional))
@@ -175,7 +175,7 @@ def _(
 
 
 def _native_call(call: AttentionCall) -> AttentionCall:
-    """The call with its small tensors converted to rules."""
+    """Returns the call with its small tensors converted to rules."""
     if forward_ad._current_level >= 0:
         raise NotImplementedError("torch.ops.maskwise.attention has no forward-mode derivatives")
     if call.key_mask is call.offset is call.document_ids is call.mask_rules is None:
@@ -197,14 +197,14 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.T
 
 
 def _backward(ctx: Any, gradient: torch.Tensor, _: Any) -> tuple[Any, ...]:
-    """The engine computes gradients. torch computes gradients of gradients."""
+    """Maskwise computes gradients. torch computes gradients of gradients."""
     result, statistics, *saved = ctx.saved_tensors
     tensors = iter(saved)
     operands = [
         next(tensors) if is_one else one
         for one, is_one in zip(ctx.options, ctx.is_tensor, strict=True)
     ]
-    # torch may omit the last entries.
+    # torch may omit the last entries of needs_input_grad.
     needs = (*ctx.needs_input_grad, *(False,) * len(OPERATOR_FIELDS))
     wanted = {
         name: name in TENSORS and wants for name, wants in zip(OPERATOR_FIELDS, needs, strict=False)
@@ -332,7 +332,8 @@ def run_as_torch_op(call: AttentionCall) -> Any:
 
 
 def _is_strict_export() -> bool:
-    """Whether a strict export runs. NumPy arrays from outside the model then have no elements."""
+    """Whether torch traces a strict export, in which NumPy arrays from outside the model have no
+    elements."""
     return torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling()
 
 
@@ -351,7 +352,7 @@ def _with_rule_numbers(call: AttentionCall) -> AttentionCall:
 
 
 def _call_or_compute(call: AttentionCall) -> torch.Tensor:
-    """Runs the operator, or torch's operators in forward mode, because the operator has no
+    """Runs the operator. In forward mode, runs torch's operators, because the operator has no
     tangents."""
     if forward_ad._current_level < 0:
         return call_operator(call)

@@ -42,7 +42,7 @@ def result_shape(call: AttentionCall) -> tuple[int, ...]:
 
 
 def kept_by_rules(call: AttentionCall) -> torch.Tensor:
-    """mask_rules as a boolean (sequences, ..., rows, keys)."""
+    """Returns mask_rules as a boolean tensor (sequences, ..., rows, keys)."""
     leading, extents = result_shape(call)[:-2], (call.query.shape[-2], call.key.shape[-2])
     kept = torch.ops.maskwise.kept_by_rules(call.mask_rules, leading[0] if leading else 1, *extents)
     return kept.reshape(*leading[:1], *(1,) * (len(leading) - 1), *extents)
@@ -90,9 +90,9 @@ def gradients_of(
     gradient: torch.Tensor,
     compute: Callable[[], tuple[torch.Tensor, ...]],
 ) -> dict[str, torch.Tensor]:
-    """Returns the wanted gradients, in the operands' shapes and types. compute() returns the
-    engine's gradients. torch computes gradients that need gradients themselves, and gradients of
-    calls whose key and value have different numbers of heads."""
+    """Returns the wanted gradients, in the operands' shapes and types. compute() returns the core's
+    gradients. torch computes gradients that need gradients themselves, and gradients of calls whose
+    key and value have different numbers of heads."""
     if torch.is_grad_enabled() or has_unlike_heads(call):
         return gradients_by_torch(call, wanted, gradient)
     return {

@@ -27,7 +27,7 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_traced() -> bool:
-    """Whether torch.jit.trace runs."""
+    """Whether the caller runs in torch.jit.trace."""
     return torch._C._get_tracing_state() is not None
 
 
@@ -49,8 +49,8 @@ def refuse_traced(*operands: Any) -> None:
 
 
 def is_in_mode() -> bool:
-    """Whether torch intercepts every operator: by a dispatch mode, for tangents, or for a
-    trace."""
+    """Whether a dispatch mode, forward-mode differentiation or a trace intercepts every
+    operator."""
     return torch._C._len_torch_dispatch_stack() > 0 or forward_ad._current_level >= 0 or is_traced()
 
 
@@ -64,7 +64,7 @@ def want_gradients(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def is_changing_calls() -> bool:
-    """Whether torch tracks or changes calls of plain tensors: by a graph, a mode or autocast."""
+    """Whether a graph, a mode or autocast tracks or changes calls of plain tensors."""
     return torch.compiler.is_compiling() or is_in_mode() or torch.is_autocast_enabled("cpu")
 
 
@@ -96,8 +96,8 @@ def is_readable(value: torch.Tensor) -> bool:
 
 
 def as_array(value: Any) -> Any:
-    """Returns an array over the same memory. Faster than DLPack; unlike after tensor.numpy(), torch
-    can still resize the tensor."""
+    """Returns an array over the same memory, faster than by DLPack. Unlike after tensor.numpy(),
+    torch can still resize the tensor."""
     if type(value) is np.ndarray:
         return value
     dtype = _numpy_dtype(value.dtype)
@@ -105,8 +105,8 @@ def as_array(value: Any) -> Any:
 
 
 def view_by_attributes(tensor: torch.Tensor) -> Any:
-    """For _core.view_of_tensor, if torch is older than 2.10 and exports no functions that read
-    tensors. None if the core cannot read the tensor."""
+    """Does the work of _core.view_of_tensor before torch 2.10, whose library exports no functions
+    that read tensors. Returns None if the core cannot read the tensor."""
     has_type = tensor.dtype in (*DTYPES, torch.bool) and tensor.device.type == "cpu"
     return as_array(tensor) if has_type and is_plain(tensor) and holds_elements(tensor) else None
 
@@ -118,7 +118,7 @@ def _numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
 
 
 def writable(out: torch.Tensor) -> Any:
-    """An array over the memory of a tensor that receives a result."""
+    """Returns an array over the memory of `out`, which receives a result."""
     if torch.is_grad_enabled() and out.requires_grad:
         raise BufferError("out requires a gradient, which does not pass through out=")
     if is_in_mode() or not is_plain(out):
@@ -132,13 +132,13 @@ def writable(out: torch.Tensor) -> Any:
 
 
 def mark_written(out: torch.Tensor) -> None:
-    """Tells torch about the write, so that it refuses gradients that need the old elements."""
+    """Tells torch about the write. torch then refuses gradients that need the old elements."""
     if not out.is_inference():
         torch.autograd.graph.increment_version(out)
 
 
 def indices(count: int) -> torch.Tensor:
-    """0 to count - 1, on the CPU even if torch's default device is another."""
+    """Returns 0 to count - 1 on the CPU, whatever torch's default device is."""
     return torch.arange(count, device="cpu")
 
 

@@ -58,7 +58,7 @@ class LazyMask(torch.Tensor):
         return mask
 
     def unchanged_rules(self) -> Mask | None:
-        """The rules; None if the elements may have been written to."""
+        """Returns the rules; None if other code may have written to the elements."""
         return None if self.is_lent else self.rules
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -116,7 +116,7 @@ def variables(function: Any) -> dict[str, Any]:
 
 
 def _rules_of(function: Any, place: _Place) -> Mask:
-    """The rules of a mask function of transformers.masking_utils."""
+    """Returns the rules of a mask function of transformers.masking_utils."""
     if getattr(function, "__module__", "") != masking_utils.__name__:
         raise _Unknown
     name = function.__qualname__.partition(".<locals>")[0]
@@ -166,8 +166,9 @@ def _documents(ids: torch.Tensor, place: _Place) -> Mask:
 
 
 def _remapped(function: Any, place: _Place) -> Mask:
-    """The rules of a function of positions within documents. Within a document, the distance from
-    row to key is the same as in the sequence, so causal and window rules are the same.
+    """Returns the rules of a mask function whose positions count within documents. The distance
+    from row to key is the same within a document as in the sequence, so causal and window rules
+    are the same.
     """
     place.is_remapped = True
     rules = _rules_of(function, place)
@@ -195,7 +196,7 @@ class GraphRules(NamedTuple):
         return GraphRules(False, [left, 0], self.key_mask, self.offset, self.document_ids)
 
     def options(self) -> dict[str, Any]:
-        """The options by name. torch.compile cannot trace _asdict() in torch 2.8."""
+        """Returns the fields by name. torch.compile cannot trace _asdict() in torch 2.8."""
         return dict(zip(GraphRules._fields, self, strict=True))
 
 
@@ -275,11 +276,11 @@ def mask(
     facts = others.get("config"), others.get("dtype", torch.float32)
     is_torchs = torch.device(device).type != "cpu" or is_traced(attention_mask, positions)
     first_row = q_offset if positions is None else positions[0]
-    # is_torchs first: reading a traced size would add a guard.
+    # Tests is_torchs first, because reading a traced size would add a guard.
     if is_torchs or _is_small(batch_size * rows, kv_length, *facts):
         written = masking_utils.sdpa_mask(**arguments)
         if positions is not None and statically_known_true(rows == kv_length):
-            first_row = kv_offset  # every key is a row's own
+            first_row = kv_offset  # no keys are cached
         return _with_rules(written, mask_function, attention_mask, first_row, kv_offset)
     first_row = int(first_row)
     place = _Place(first_row, int(kv_offset), rows, kv_length)
@@ -295,7 +296,7 @@ def mask(
 
 
 def _is_small(rows: int, keys: int, config: Any, dtype: torch.dtype) -> bool:
-    """Whether attention() will probably find the call too small. There is no query yet, so heads *
-    depth is the config's hidden_size, else 1024."""
+    """Whether attention() will probably find the call too small. There is no query yet, so the
+    config's hidden_size, else 1024, stands for heads * depth."""
     width = getattr(config, "hidden_size", None)
     return is_small(rows * (width if isinstance(width, int) else 1024), keys, dtype)

@@ -30,7 +30,7 @@ class Packed:
         return mask if side is None else mask & Mask.window(side, side)
 
     def dense(self, rows: int, keys: int) -> torch.Tensor:
-        """The mask (rows, keys), by operators that torch can trace."""
+        """Computes the mask (rows, keys) by operators that torch can trace."""
         document, row = _places(self.rows, rows)
         document_of_key, key = _places(self.keys, keys)
         ahead = self.keys.diff() - self.rows.diff()
@@ -43,7 +43,7 @@ class Packed:
         return kept
 
     def joined(self, mask: torch.Tensor | None, rows: int, keys: int) -> torch.Tensor:
-        """Combines the mask, boolean or added, with the documents."""
+        """Combines a boolean or additive mask with the documents."""
         kept = self.dense(rows, keys)
         if mask is None:
             return kept[None, None]

@@ -53,8 +53,8 @@ def _rules(causal: bool, window_size: tuple[int, int], slopes: Any, **position: 
 
 
 def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
-    """Attention of (batch, rows, heads, depth). If `is_empty` is not None, also returns log(sum of
-    exp(score)) per row, as (batch, heads, rows)."""
+    """Computes attention of (batch, rows, heads, depth). If `is_empty` is not None, also returns
+    log(sum of exp(score)) per row, as (batch, heads, rows)."""
     q, k, v = (one.transpose(1, 2) for one in call[:3])
     call = checked(call.changed(query=q, key=k, value=v, enable_gqa=True))
     if is_empty is None:
@@ -64,7 +64,8 @@ def _attend(call: AttentionCall, is_empty: torch.Tensor | None) -> Any:
 
 
 def _result_and_sums(call: AttentionCall) -> tuple[Any, Any]:
-    """Sums have no gradient, as in flash_attn. With gradients, a second call computes the sums."""
+    """Returns the result and log(sum of exp(score)) per row. The sums have no gradient, as in
+    flash_attn."""
     with_sums = call.changed(return_statistics=True)
     operands = (call.query, call.key, call.value, call.sinks)
     if not want_gradients(one for one in operands if torch.is_tensor(one)):
@@ -77,7 +78,7 @@ def _detached(value: Any) -> Any:
 
 
 def _sums_of_parts(sums: torch.Tensor, is_empty: Any, s_aux: Any) -> torch.Tensor:
-    """Replaces Maskwise's 0 by -infinity for rows without keys, so that a caller can merge results
+    """For fully masked rows, replaces Maskwise's 0 by -infinity, so that a caller can merge results
     over slices of the keys. With a sink, no row's sum is empty."""
     return sums if s_aux is not None else sums.masked_fill_(is_empty, -torch.inf)
 
@@ -111,7 +112,8 @@ def flash_attn_func(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """The result, or with return_attn_probs (result, log(sum of exp(score)) per row, None)."""
+    """Returns the result. With return_attn_probs, returns (result, log(sum of exp(score)) per row,
+    None)."""
     _refuse_dropout("flash_attn_func", dropout_p)
     rules = _rules(causal, window_size, alibi_slopes, from_end=True)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
@@ -144,7 +146,7 @@ def flash_attn_varlen_func(
     s_aux: torch.Tensor | None = None,
 ) -> Any:
     """flash_attn_func for packed sequences. With a block table, k and v are (blocks, block size,
-    heads, depth), and cu_seqlens_k counts the keys of each sequence in its blocks.
+    heads, depth), and cu_seqlens_k holds the cumulative key counts of the sequences.
     """
     _refuse_dropout("flash_attn_varlen_func", dropout_p)
     options: dict[str, Any] = {"scale": softmax_scale, "soft_cap": softcap, "sinks": s_aux}
@@ -171,7 +173,8 @@ def flash_attn_varlen_func(
 
 
 def _shared(slopes: torch.Tensor) -> torch.Tensor:
-    """Returns slopes per head. Packed sequences are documents of one sequence and share slopes."""
+    """Returns one slope per head. Packed sequences share the slopes, because Maskwise sees them as
+    documents of one sequence."""
     if slopes.ndim == 2 and (slopes != slopes[:1]).any():
         raise NotImplementedError("maskwise's flash_attn_varlen_func has no slopes per sequence")
     return slopes[0] if slopes.ndim == 2 else slopes
@@ -194,7 +197,7 @@ def _empty_packed_rows(
 def _places(
     cache: torch.Tensor, held: torch.Tensor, new: int, table: Any, index: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cache positions of each sequence's new keys, after its cached keys."""
+    """Returns the cache indices of the new keys of each sequence, after its cached keys."""
     places = held[:, None] + indices(new)
     if table is None:
         rows = indices(len(held)) if index is None else index.long()
@@ -264,12 +267,12 @@ def flash_attn_with_kvcache(
     *,
     s_aux: torch.Tensor | None = None,
 ) -> Any:
-    """Attention of new rows and a cache. The cache is (batch, keys, heads, depth), or (blocks,
-    block size, heads, depth) with a block table.
+    """Attention of new rows and a cache. The cache is (batch, keys, heads, depth); with a block
+    table, (blocks, block size, heads, depth).
 
     First, rotary_cos and rotary_sin, (positions, rotary_dim / 2), rotate q and k. Row i is at
     position cache_seqlens + i. Without causal and window, all rows of q are at cache_seqlens. Then
-    k and v are written into the cache, from each sequence's cache_seqlens on.
+    k and v are written into the cache at cache_seqlens of each sequence.
     """
     if k_cache.shape[:2] != v_cache.shape[:2]:
         shapes = f"{tuple(k_cache.shape)} and {tuple(v_cache.shape)}"
@@ -335,8 +338,9 @@ def _attend_lengths(
 
 
 def install() -> bool:
-    """Installs a package flash_attn with bert_padding and flash_attn_interface, unless a flash_attn
-    package is installed or torch has a GPU. Returns whether Maskwise's package is installed."""
+    """Installs Maskwise's package flash_attn, with bert_padding and flash_attn_interface. Does
+    nothing if another flash_attn is installed or torch has a GPU. Returns whether Maskwise's
+    package is installed."""
     from maskwise import _flash_attn_package
 
     return _flash_attn_package.install()

@@ -3,7 +3,7 @@
     import maskwise.onnxruntime
     session = maskwise.onnxruntime.session("model.onnx")    # an onnxruntime.InferenceSession
 
-`register` is for sessions that you create yourself, `library` for other languages.
+`register` is for sessions that you create yourself. `library` is for other languages.
 `python -m maskwise.onnxruntime model.onnx` lists the nodes that Maskwise runs, and measures the
 gain.
 """
@@ -36,7 +36,7 @@ class ModelProto(Protocol):
 
 
 def library() -> str:
-    """Returns the provider's path, for RegisterExecutionProviderLibrary.
+    """Returns the path of the provider's library, for RegisterExecutionProviderLibrary.
 
     Raises
     ------
@@ -91,8 +91,8 @@ def session(
         The entry "maskwise.verbose" = "1" prints a line per Where, Softmax and attention operator
         on standard error.
     enable : bool, optional
-        False leaves every operator to ONNX Runtime, like the entry "maskwise.enable" = "0". With
-        None, the entry of sess_options applies.
+        False leaves every operator to ONNX Runtime, like the entry "maskwise.enable" = "0". None
+        uses the entry in sess_options.
     **kwargs
         Passed on to InferenceSession.
 
@@ -159,7 +159,7 @@ def _choose(options: Any) -> None:
     if not _entry(options, _CHOSEN):
         options.add_provider_for_devices(devices[:1], {})
         options.add_session_config_entry(_CHOSEN, "1")
-    # 0: the size of a thread pool that sessions share is unknown.
+    # 0: the sessions share a thread pool of unknown size.
     threads = str(options.intra_op_num_threads if options.use_per_session_threads else 0)
     if _entry(options, "maskwise.threads") != threads:
         options.add_session_config_entry("maskwise.threads", threads)

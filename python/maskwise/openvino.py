@@ -60,8 +60,8 @@ def accelerate(
         Rows whose scores are all -infinity become 0, as in PyTorch. In OpenVINO such rows are NaN.
         Replaces every attention and Softmax that Maskwise can run.
     precision : "f32", "bf16", openvino.Type or None
-        The INFERENCE_PRECISION_HINT that you pass to `core.compile_model`, because operations
-        cannot read the hint. OpenVINO's default is `core.get_property("CPU",
+        The same INFERENCE_PRECISION_HINT as for `core.compile_model`. Operations cannot read the
+        hint. OpenVINO's default is `core.get_property("CPU",
         "INFERENCE_PRECISION_HINT")`. With "bf16", f32 attention is computed in bf16. With None,
         attention is computed in the model's type. On CPUs with AVX512_BF16, None replaces only
         causal f32 attention, because OpenVINO's default on these CPUs is bf16.
@@ -69,17 +69,17 @@ def accelerate(
     Returns
     -------
     openvino.Model
-        For `core.compile_model`. Names and runtime info are the model's; constants are shared. The
-        bodies of If, Loop and TensorIterator are accelerated, too.
+        For `core.compile_model`. The copy has the model's names and runtime info, and shares the
+        model's constants. The bodies of If, Loop and TensorIterator are accelerated, too.
 
     Raises
     ------
     RuntimeError
         This OpenVINO is too old, or has another class layout.
     FileNotFoundError
-        As `library`.
+        The package was built without OpenVINO.
     TypeError
-        The model is not an openvino.Model but, for example, a path or a compiled model; an option
+        The model is not an openvino.Model (for example, a path or a compiled model), or an option
         has the wrong type.
     ValueError
         The precision is another string or type.
@@ -113,14 +113,14 @@ def _precision(value: Any) -> str:
 
 
 def taken(model: ov.Model) -> list[str]:
-    """Names of the operations that Maskwise runs in an accelerated model, including its bodies.
+    """Returns the names of the operations that Maskwise runs in a model, including its bodies.
 
     An operation that replaces several nodes has the name of the last node.
 
     Raises
     ------
     TypeError
-        As `accelerate`.
+        The model is not an openvino.Model.
     """
     nodes = _nodes(_model(model))
     return [n.get_friendly_name() for n in nodes if n.get_type_info().version_id == "maskwise"]

@@ -57,7 +57,7 @@ __all__ = ["install", "installed", "uninstall"]
 # Bound on q's elements times the number of keys, for float32. Below the bound, torch is as fast.
 # For 16-bit types, the bound is half.
 LEAST_PRODUCTS = 2**19
-TIMES_WITH_GRADIENTS = 4  # factor of the bound with gradients, because Python runs for each call
+TIMES_WITH_GRADIENTS = 4  # with gradients, multiplies the bound: each call runs Python code
 
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 MATH = SDPBackend.MATH.value
@@ -69,8 +69,8 @@ _contexts: list[bool] = []  # per open installed(): whether install() ran before
 
 
 def is_small(q_elements: int, keys: int, dtype: torch.dtype, has_gradients: bool = False) -> bool:
-    """Whether torch is about as fast. False with deterministic algorithms, because the bits of
-    torch's rows depend on the batch."""
+    """Whether torch is about as fast as Maskwise. False with deterministic algorithms, because the
+    bits of torch's results depend on the batch."""
     if is_deterministic():
         return False
     least = LEAST_PRODUCTS * (TIMES_WITH_GRADIENTS if has_gradients else 1)
@@ -162,9 +162,8 @@ def _run(call: AttentionCall) -> torch.Tensor | None:
 
 
 def _laid_out(result: torch.Tensor, q: torch.Tensor, is_plain: bool) -> torch.Tensor:
-    """Returns the result in the layout of torch's: contiguous for plain operators, like query's for
-    the fused kernel. Maskwise's layout differs from the fused kernel's only if query has repeated
-    dimensions.
+    """Returns the result in torch's layout: contiguous for plain operators, query's for the fused
+    kernel. Maskwise's result already has query's layout, unless query has a stride of 0.
     """
     if is_plain:
         return result.contiguous()

@@ -8,8 +8,9 @@
 The import registers "maskwise" as attention and as mask. Once per forward pass, transformers' masks
 (causal, sliding, chunked, padded, packed) become a maskwise.Mask for all layers. Other masks become
 an array. Compiled and exported models contain torch.ops.maskwise.attention with the same rules. A
-process that runs an exported program must `import maskwise.torch`. torch runs these calls, with the
-same mask: dropout, other devices and dtypes, torch.jit.trace, ONNX, and calls too small to gain.
+process that runs an exported program must `import maskwise.torch`. torch runs these calls with the
+same mask: calls with dropout, calls with other devices or dtypes, calls in torch.jit.trace or in an
+ONNX export, and calls too small to gain.
 
 "maskwise_flash" is for packed batches. Because "flash" is in the name, transformers and libraries
 that use transformers pass flash_attn's arguments and remove padding.
@@ -86,7 +87,7 @@ class LayerCall(NamedTuple):
         return is_small(self.q.numel(), self.k.shape[2], self.q.dtype, gradients)
 
     def options(self) -> dict[str, Any]:
-        """The options under the names of AttentionCall."""
+        """Returns the options as keyword arguments of AttentionCall."""
         sinks = self.others.get("s_aux")
         sinks = None if sinks is None else sinks.reshape(-1).to(self.q.dtype)
         cap = float(self.others.get("softcap") or 0) or None
@@ -245,7 +246,7 @@ def _mask_of_call(call: LayerCall) -> Mask:
     if array is None:
         return rules or Mask()
     array = array.dense() if isinstance(array, LazyMask) else array
-    # Before transformers 5 the mask may include keys of an unused cache.
+    # Before transformers 5, the mask may also cover unused cache entries after the last key.
     return (rules or Mask())._beside(array[..., : call.k.shape[2]])
 
 

@@ -64,9 +64,8 @@ dims positions(int rank) {
     return order;
 }
 
-// A dense layout whose strides decrease in `order`. The strides cannot overflow, because infer_dst
-// (results) or compile (statistics and gradients) checked a dense tensor of the same extents and
-// type.
+// Returns a dense layout whose strides decrease in `order`. Strides cannot overflow, because
+// infer_dst or compile checked a dense tensor of the same extents and type.
 tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     tensor_desc result{type, extents, extents};
     auto bytes = static_cast<std::int64_t>(width_bytes(type));
@@ -78,8 +77,8 @@ tensor_desc lay_out(data_type type, const dims& extents, const dims& order) {
     return result;
 }
 
-// Columns are adjacent; the other dimensions have query's memory order. Broadcast dimensions come
-// first.
+// Columns are adjacent; the other dimensions have query's memory order. Broadcast dimensions are
+// outermost.
 tensor_desc lay_out_result(const tensor_desc& query, const dims& extents) {
     const int rank = extents.rank(), missing = rank - query.extents.rank();
     const auto step = [&](int d) {
@@ -245,7 +244,7 @@ nb::object tuple_of(const dims& numbers, std::int64_t divisor) {
     return tuple;
 }
 
-// A tensor whose memory torch allocates, so that a program can resize it.
+// Returns a tensor whose memory torch allocates, so that a program can resize the tensor.
 allocation allocate_tensor(const tensor_desc& desc) {
     const auto width = static_cast<std::int64_t>(width_bytes(desc.type));
     const nb::handle empty = MASKWISE_IMPORTED("maskwise._torch_tensors", "empty");
@@ -266,8 +265,8 @@ allocation allocate(const attention_call& call, const tensor_desc& desc) {
     return {array, data_of(array)};
 }
 
-// The inputs' addresses, the maps and the rules. Throws if the rules' slopes and dst differ in the
-// number of heads.
+// Returns the inputs' addresses, the maps and the rules. Throws if the rules' slopes and dst differ
+// in the number of heads.
 attention_operands inputs_of(const attention_call& call, const dims& dst) {
     attention_operands operands{
         .query = data_of(call.q), .key = data_of(call.k), .value = data_of(call.v)};
@@ -303,7 +302,7 @@ nb::object as_heads_first(nb::handle array, const char* name) {
     return swap_rows_and_heads(array);
 }
 
-// The core requires heads first.
+// The core requires (heads, rows, depth).
 attention_call unpacked(attention_call call) {
     call.is_packed = false;
     call.q = as_heads_first(call.q, "query");

@@ -11,8 +11,8 @@
 
 namespace maskwise::python {
 
-// The numbers that determine a plan. For few elements, compile() takes longer than the Select, even
-// if the library has cached the plan, so a call first searches for an equal key.
+// The numbers that determine a plan. A small Select takes less time than compile(), even if
+// the library has cached the plan. So a call first searches for an equal key.
 class call_key {
 public:
     void push(npy_intp value) {
@@ -33,7 +33,7 @@ public:
         }
     }
 
-    // False if there are more numbers than the key can store.
+    // Returns false if there are more numbers than the key can store.
     bool fits() const { return fits_; }
     bool operator==(const call_key& other) const {
         return hash_ == other.hash_ && count_ == other.count_ &&

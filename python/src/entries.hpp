@@ -11,10 +11,10 @@
 
 namespace maskwise::python {
 
-// where(): returns numpy.where's result for a request that is not way::numpy: `out`, or a new array
-// if `out` is none. Throws nb::python_error (ValueError, TypeError), or maskwise::error if out's
-// layout cannot be written. Throws before the first write, unless a NumPy cast fails. Releases the
-// GIL while it moves elements.
+// where(): computes numpy.where's result for a request that is not way::numpy. Returns `out`, or a
+// new array if `out` is none. Throws nb::python_error (ValueError, TypeError), or maskwise::error
+// if out's layout cannot be written. Throws before the first write, unless a NumPy cast fails.
+// Releases the GIL while it moves elements.
 nb::object run(const request& call, nb::handle out);
 
 // Returns the plan of a way::plan request. Allocates a result to get its layout.
@@ -26,7 +26,7 @@ plan plan_of(const request& call);
 nb::object select(nb::handle cond, nb::handle src_0, nb::handle src_1, bool broadcasts,
                   int dialect_number);
 
-// A Mask's rules, and the number of heads that its slopes are for.
+// A Mask's rules, and the number of heads that the slopes are for.
 struct shaped_rules : mask_rules {
     std::int64_t slope_heads = 0;
 };
@@ -64,9 +64,9 @@ struct gradients_call {
     bool wants_mask = false, wants_sinks = false;
 };
 
-// Returns the gradients of query, key and value in their types, with the result's leading
-// dimensions, then the gradients of mask and sinks in float32, or none if not wanted. Throws as
-// attention().
+// Returns the gradients of query, key, value, mask and sinks. The first three have the operands'
+// types and the result's leading dimensions. The last two are float32, or none if not wanted.
+// Throws as attention() does.
 nb::object attention_gradients(const gradients_call& call);
 
 // Returns the tile counts of a call (all, full, mixed, deferred, skipped) and the text of its plan.

@@ -55,7 +55,7 @@ npy_intp bytes_of_stride(std::int64_t elements, npy_intp width) {
            static_cast<long long>(elements), width);
 }
 
-// An array over memory that `owner` keeps alive. Strides are in elements.
+// Returns an array over memory that `owner` keeps alive. Strides are in elements.
 nb::object make_array(void* data, std::span<const std::int64_t> extents,
                       std::span<const std::int64_t> strides, nb::object dtype, int flags,
                       nb::object owner) {
@@ -103,7 +103,7 @@ const exchange_functions* find_torch_exchange() {
     return functions->header.major == 1 && functions->read != nullptr ? functions : nullptr;
 }
 
-// Null before torch 2.10.
+// Returns null before torch 2.10.
 const exchange_functions* torch_exchange() {
     static std::atomic<const exchange_functions*> functions = nullptr;
     static std::atomic<bool> is_known = false;
@@ -120,7 +120,7 @@ bool is_plain_tensor(nb::handle value) {
            type.is(MASKWISE_IMPORTED("torch.nn", "Parameter"));
 }
 
-// Unset for dtypes that attention does not support.
+// Returns an unset object for dtypes that attention does not support.
 nb::object dtype_of_operand(nb::dlpack::dtype type) {
     const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
     const auto is = [&](nb::dlpack::dtype_code one, int bits) {
@@ -210,7 +210,7 @@ nb::object exported(nb::handle array) {
     PyArrayObject* const numpy_array = as_array(array);
     if (PyTypeNum_ISDATETIME(PyArray_TYPE(numpy_array)))
         throw nb::type_error("no DLPack type for dates");
-    // Checked first: a structured dtype may have 0 bytes, and strides are divided by the item size.
+    // Throws for structured dtypes: their item size, by which strides are divided, may be 0.
     const nb::dlpack::dtype type = dlpack_type(PyArray_DESCR(numpy_array));
     std::vector<std::size_t> extents;
     std::vector<std::int64_t> strides;

@@ -110,7 +110,7 @@ std::string explain(nb::handle condition, nb::handle x, nb::handle y) {
     return std::string("maskwise: ") + call.why + "\n" + maskwise::explain(plan_of(call));
 }
 
-// Returns the body's result. Turns a C++ exception into a Python exception and returns null.
+// Returns the body's result. If the body throws, sets a Python exception and returns null.
 template <class Body>
 PyObject* guarded(const Body& body) {
     try {
@@ -185,7 +185,8 @@ PyMethodDef methods[] = {
 
 enum class tensors : std::uint8_t { refused, read, read_without_gradient };
 
-// Returns an attention operand as a NumPy array, or none. Unset if the core cannot read the value.
+// Returns an attention operand as a NumPy array; none stays none. Returns an unset object if the
+// core cannot read the value.
 nb::object readable(nb::handle value, tensors allowed) {
     if (value.is_none() || PyArray_CheckExact(value.ptr())) return nb::borrow(value);
     if (allowed == tensors::refused) return {};

@@ -41,7 +41,7 @@ struct byte_range {
            nb::object(object.attr("shape")).ptr(), nb::object(object.attr("strides")).ptr());
 }
 
-// The addresses of the elements. Checks for overflow, because a program can choose any strides.
+// Returns the elements' addresses. Checks for overflow, because a program can choose any strides.
 byte_range range_of(PyArrayObject* array) {
     const auto data = reinterpret_cast<npy_intp>(PyArray_BYTES(array));
     const npy_intp* const extents = PyArray_DIMS(array);

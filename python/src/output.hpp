@@ -7,8 +7,8 @@ namespace maskwise::python {
 
 nb::object allocate_row_major(const dims& extents, nb::handle dtype);
 
-// A new array of the common shape, with numpy.where's layout. Throws NumPy's ValueError if the
-// shapes do not broadcast.
+// Returns a new array of the common shape, with numpy.where's layout. Throws NumPy's ValueError if
+// the shapes do not broadcast.
 nb::object allocate_output(const request& call);
 
 // Throws TypeError or ValueError if `out` cannot receive the result. Calls check_array and
@@ -25,7 +25,7 @@ void check_overlaps(nb::handle out, nb::handle condition, nb::handle x, nb::hand
 // Checks one operand. `may_be_same`: `out` may be exactly this operand.
 void check_overlap(nb::handle out, nb::handle operand, const char* name, bool may_be_same);
 
-// Broadcasts an array's extents into `shape`. Returns false if they do not broadcast.
+// Broadcasts an array's extents into `shape`. Returns false if the shapes do not match.
 bool widen(dims& shape, nb::handle operand);
 
 } // namespace maskwise::python

@@ -33,8 +33,8 @@ bool is_same(PyArray_Descr* a, PyArray_Descr* b) {
     return PyArray_EquivTypes(a, b) != 0;
 }
 
-// NumPy promotes two Python integers to int64, however large. As an array, a large integer is
-// uint64 or an object.
+// numpy.result_type gives int64 for two Python integers of any size. Arrays of large integers would
+// give uint64 or object.
 bool are_large_integers(nb::handle x, nb::handle y, const request& call) {
     const auto is_int64 = [](nb::handle array) {
         return PyArray_TYPE(as_array(array)) == NPY_LONG;
@@ -80,8 +80,8 @@ bool has_signalling_nan(PyArrayObject* array) {
 
 // Casts an operand that is no larger than one buffer of the iterator. A broadcast row is then cast
 // once, and the other operands are read in place. Skips arrays that are not C-contiguous, because a
-// cast would lose the order that numpy.where's result follows. Skips signalling NaNs, because NumPy
-// warns when it casts a whole array, but not when numpy.where casts into buffers.
+// cast would lose the order that numpy.where's result follows. Skips arrays with a signalling NaN,
+// because NumPy's cast would warn. numpy.where, which casts into buffers, does not warn.
 void cast_if_small(nb::object& operand, nb::handle dtype) {
     PyArrayObject* const array = as_array(operand);
     if (is_same(PyArray_DESCR(array), as_dtype(dtype))) return;
@@ -100,8 +100,8 @@ bool has_dtype(nb::handle array, nb::handle dtype) {
     return is_same(PyArray_DESCR(as_array(array)), as_dtype(dtype));
 }
 
-// NumPy refuses to cast a date without a unit to one with a unit. For many elements, NumPy's casts
-// set this exception without the GIL. numpy.where holds the GIL, so numpy.where runs these calls.
+// NumPy raises an exception for a cast of a date without a unit to a date with a unit. For many
+// elements, NumPy's cast raises without the GIL. numpy.where holds the GIL, so it runs these calls.
 bool lacks_unit(PyArray_Descr* dtype) {
     if (dtype->type_num != NPY_DATETIME) return false;
     const auto* const unit =

@@ -13,7 +13,7 @@ enum class way : std::uint8_t {
     numpy, // numpy.where
 };
 
-// Elements per buffer of the casting iterator. The buffers of three operands fit L2.
+// Elements per buffer of the casting iterator. The buffers of three operands fit in L2.
 inline constexpr npy_intp cast_elements = 16 << 10;
 
 // All arrays are exact NumPy arrays.
@@ -32,7 +32,7 @@ bool are_plain(nb::handle condition, nb::handle x, nb::handle y);
 // Throws nb::python_error if NumPy refuses the operands, for example without a common dtype.
 request make_request(nb::handle condition, nb::handle x, nb::handle y);
 
-// The engine's description of the array.
+// Describes the array for the engine.
 tensor_desc describe(nb::handle array, data_type type);
 
 } // namespace maskwise::python

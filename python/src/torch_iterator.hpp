@@ -12,8 +12,8 @@ namespace maskwise::python {
 
 struct torch_iterator; // at::TensorIterator
 
-// Operand 0 is the result. All operands have the iterator's extents. A repeated dimension has
-// stride 0.
+// Operand 0 is the result. All operands have the iterator's extents. A broadcast dimension
+// has stride 0.
 struct iterator_operands {
     static constexpr std::size_t most = 4;
 

@@ -99,7 +99,7 @@ byte_range bytes_of(const iterator_operands& operands, std::size_t operand, data
 }
 
 // Whether an operand is exactly the result's memory, or does not overlap that memory. torch accepts
-// some other overlaps, with results that depend on the order of its loops.
+// some other overlaps, with results that depend on the order of torch's loops.
 bool is_apart(const iterator_operands& operands, std::size_t operand, data_type type) {
     if (type == operands.type && operands.addresses[operand] == operands.addresses[0] &&
         operands.strides_bytes[operand] == operands.strides_bytes[0])
@@ -132,8 +132,8 @@ void advise_huge_pages(byte_range dst) {
     madvise(first, static_cast<std::size_t>(last - first), MADV_HUGEPAGE); // a refusal is harmless
 }
 
-// False if elements have 8 bytes or more and an operand's innermost dimension is neither contiguous
-// nor repeated, because torch is as fast.
+// Returns false if elements have 8 bytes or more and an operand's innermost dimension is neither
+// contiguous nor broadcast, because torch is as fast.
 bool gains(const iterator_operands& operands, std::span<const data_type> types) {
     if (width_bytes(operands.type) < 8 || operands.extents.empty()) return true;
     for (std::size_t i = 0; i < types.size(); ++i) {

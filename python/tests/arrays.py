@@ -27,7 +27,8 @@ DATES = [np.dtype("M8[s]"), np.dtype("m8[ms]")]
 def random_array(
     random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    """An array of random bits, so elements may be NaN. Booleans are 0 and 1, as in NumPy."""
+    """Returns an array of random bits, so elements may be NaN. Booleans are 0 and 1, as in
+    NumPy."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == np.bool_:
         return (random.random(count) < 0.5).reshape(shape)
@@ -35,7 +36,7 @@ def random_array(
 
 
 def lay_out(random: np.random.Generator, values: Array, layout: str) -> Array:
-    """A copy in this layout. 'repeated' broadcasts the first slice of one dimension."""
+    """Returns a copy in this layout. 'repeated' broadcasts the first slice of one dimension."""
     if layout == "dense" or values.ndim == 0:
         return values.copy()
     if layout == "misaligned":

@@ -74,7 +74,8 @@ def element_of(array: Array) -> int:
 
 
 def tolerance(case: Case) -> float:
-    """The allowed difference between two kernels. A large bias makes f32 scores less precise."""
+    """Returns the allowed difference between two kernels. A large bias makes f32 scores less
+    precise."""
     arrays = [array for array in case.feeds.values() if array.dtype.kind == "f"]
     if any(array.dtype == np.float16 for array in arrays):
         return 2e-2
@@ -89,7 +90,7 @@ def numbers(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
-    """A boolean mask, or numbers to add to the scores. Some rows may be fully masked."""
+    """Draws a boolean mask, or numbers to add to the scores. Some rows may be fully masked."""
     kept = random.random(shape) < random.choice([0.1, 0.5, 0.9])
     if random.random() < 0.3:
         kept[..., : shape[-1] // 2] = False
@@ -107,7 +108,7 @@ def draw_mask(random: np.random.Generator, shape: Any, dtype: str) -> Array:
 
 
 def draw_attention(random: np.random.Generator, dtype: str = "f") -> Case:
-    """A valid model of ONNX's Attention."""
+    """Draws a valid model of ONNX's Attention."""
     some = lambda *choices: int(random.choice(choices))  # noqa: E731
     batch, key_heads, depth, columns = (
         some(1, 2, 3),
@@ -151,8 +152,8 @@ def flat(array: Array) -> Array:
 
 
 def draw_padding(random: np.random.Generator, batch: int, rows: int, keys: int) -> Array:
-    """A key_padding_mask: lengths, perhaps followed by zeros, or a mask whose positive elements
-    keep keys."""
+    """Draws a key_padding_mask: lengths, perhaps followed by zeros, or a mask that keeps keys where
+    it is positive."""
     lengths = random.integers(0, keys + 1, batch)
     shapes = [(batch,), (3 * batch + 2,), (batch, keys), (batch, rows, keys)]
     shape = shapes[int(random.integers(4))]
@@ -202,8 +203,8 @@ def draw_multi_head(random: np.random.Generator, dtype: str = "f") -> Case:
 def draw_rotary(
     random: np.random.Generator, queries: tuple[int, int, int], keys: int, has_past: bool
 ) -> dict[str, Array]:
-    """Cosine and sine caches, and perhaps positions. Caches have at least `keys` positions. The
-    rotation covers a whole head or its first elements."""
+    """Draws cosine and sine caches, and perhaps positions. Caches have at least `keys` positions.
+    The rotation covers a whole head or its first elements."""
     batch, rows, depth = queries
     limit = keys + int(random.choice([0, 1, 40]))
     width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
@@ -267,7 +268,7 @@ DRAWS = {
 
 
 def with_zeros_past_lengths(case: Case, result: Array) -> Array:
-    """The result, with zeros past the end of each shorter prompt, where ONNX Runtime writes
+    """Returns the result with zeros past the end of each prompt, where ONNX Runtime writes
     nothing."""
     if (
         "seqlens_k" not in case.feeds

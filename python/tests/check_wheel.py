@@ -89,7 +89,7 @@ def check_build(build: Path, folder: Path) -> None:
     shutil.copytree(ROOT / "python/maskwise", package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "project")
-    shutil.copytree(ROOT / "include", folder / "project/include")  # for the package's version
+    shutil.copytree(ROOT / "include", folder / "project/include")  # has the package's version
     run("cmake", "--install", build, "--component", "python", "--prefix", package.parent)
     pack = [*PIP, "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     for setting in ("wheel.cmake=false", "wheel.platlib=true"):
@@ -107,7 +107,7 @@ def check_sources(folder: Path) -> None:
     examine(python)
 
 
-# A call of each integration whose package is installed, as a user would write it.
+# Calls each integration whose package is installed, as a user would.
 CALLS = """
 import importlib.util as installed, numpy as np, maskwise
 q = np.ones((1, 2, 64, 64), np.float32)

@@ -21,8 +21,8 @@ def attention(
     sinks: Any = None,
 ) -> tuple[Any, Any]:
     """Returns the results, and the log-sum-exp of each row's scores. Operands are (..., heads,
-    rows, depth); k and v may have fewer heads. kept and bias broadcast to the scores. A row without
-    keys is 0; without a sink, its log-sum-exp is -infinity."""
+    rows, depth); k and v may have fewer heads. kept and bias broadcast to the scores. A fully
+    masked row is 0. Without a sink, the row's log-sum-exp is -infinity."""
     np_or_torch, double = module_of(q)
     q, k, v = (double(one) for one in (q, k, v))
     k, v = (for_each_head(one, q) for one in (k, v))

@@ -5,9 +5,10 @@ usage: every_model.py [--part I N] [TYPE...]
 
 A type agrees if its results equal those of eager or SDPA attention. Masked tokens must not affect
 unmasked rows, unless they do in eager attention. from_config() and set_attn_implementation() select
-the attention. Each model runs without padding and with padding on either side. If transformers
-refuses "sdpa" (for "maskwise_flash": "flash_attention_2") for a type, Maskwise must refuse the type
-with transformers' text. Maskwise may also refuse types with attention of their own.
+the attention. Each model runs without padding and with padding on either side. "maskwise"
+corresponds to "sdpa", and "maskwise_flash" to "flash_attention_2". If transformers refuses the
+counterpart for a type, Maskwise must refuse the type with the same text. Maskwise may also refuse
+types with attention of their own.
 """
 
 from __future__ import annotations
@@ -84,13 +85,13 @@ class Case:
     inputs: dict[str, Any]
     mask: Any
     expected: list[Any]
-    sdpa_results: list[Any] | None = None  # may differ from eager results in rows without keys
+    sdpa_results: list[Any] | None = None  # may differ from eager results in fully masked rows
     changed: dict[str, Any] | None = None  # inputs with other tokens where the mask is 0
     is_independent: bool = False  # in eager attention, masked tokens have no effect on other rows
 
 
 def cases_of(model: Any) -> list[Case]:
-    """Cases with inputs and the results of eager attention."""
+    """Returns cases: inputs and the results of eager attention."""
     failure: Exception | None = None
     for inputs in candidates(model):
         try:
@@ -120,7 +121,7 @@ def cases_of(model: Any) -> list[Case]:
 
 
 def unmasked(values: Any, mask: Any) -> Any:
-    """The unmasked rows. `values` may have one extra row, first or last."""
+    """Returns the unmasked rows. `values` may have one extra row, first or last."""
     if mask is None or values.ndim < 2 or len(values) != len(mask):
         return values
     more = values.shape[1] - mask.shape[1]
@@ -187,7 +188,7 @@ def pretended_flash_attn() -> Iterator[None]:
 
 
 def refusal(kind: str, variant: Variant, name: str) -> str:
-    """The error text of from_config(); empty if there is no error."""
+    """Returns the error text of from_config(); empty if there is no error."""
     try:
         with (
             pretended_flash_attn(),

@@ -41,7 +41,7 @@ RULES: dict[str, Callable[..., Array]] = {**model_values.RULES, "Softmax": soft_
 
 
 def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
-    """Every value of the graph, computed in f64."""
+    """Computes every value of the graph in f64."""
     values = {
         name: array if array.dtype == bool else array.astype(np.float64)
         for name, array in {**feeds, **constants}.items()
@@ -56,7 +56,7 @@ def expected(nodes: Iterable[Node], feeds: Feeds, constants: Feeds) -> Feeds:
 
 
 def chain(names: Sequence[str], row: str, result: str = "o", zeros: bool = False) -> list[Node]:
-    """Nodes that apply the named steps and a Softmax to the value `row`. With `zeros`, also nodes
+    """Returns nodes that apply the named steps and a Softmax to the value `row`. `zeros` adds nodes
     that replace NaN by 0."""
     nodes = []
     links = [row, *(f"{result}_{i}" for i in range(len(names)))]
@@ -90,8 +90,8 @@ def make_model(
     is_open: bool = False,
     inner_values: dict[str, Shape] | None = None,
 ) -> bytes:
-    """A model of the nodes. Inputs have the feeds' shapes, or dynamic extents if `is_open`.
-    `shapes` overrides these shapes. `inner_values` declares shapes of inner values."""
+    """Builds a model of the nodes. Inputs have the feeds' shapes, or dynamic extents if `is_open`.
+    `shapes` overrides shapes of inputs. `inner_values` declares shapes of inner values."""
     declared = {n: [None] * a.ndim if is_open else a.shape for n, a in feeds.items()}
     declared |= shapes or {}
     kinds = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in feeds.items()}
@@ -112,7 +112,8 @@ def initializers(constants: Feeds) -> list[onnx.TensorProto]:
 def reshaped(
     nodes: list[Node], feeds: Feeds, constants: Feeds, name: str, opset: int = 17
 ) -> bytes:
-    """A model in which a Reshape computes the value `name`, whose shape the model declares."""
+    """Builds a model in which a Reshape computes the value `name`. The model declares this value's
+    shape."""
     inputs = {one: array for one, array in feeds.items() if one != name}
     inputs |= {"whole": np.zeros(0, "f"), "shape": np.zeros(0, np.int64)}
     others = {one: array for one, array in constants.items() if one != name}
@@ -125,7 +126,8 @@ def reshaped(
 
 
 def fused_session(model: bytes, capfd: Any, *claims: str, threads: int = 1) -> Any:
-    """A session. Asserts its claims, such as "rows f32 3 nodes". Ignores claims of Where."""
+    """Returns a session. Asserts its claims, such as "rows f32 3 nodes". Ignores claims of
+    Where."""
     capfd.readouterr()
     session = session_of(model, threads, is_claimed=False, maskwise_verbose="1")
     lines = [line.split(",") for line in capfd.readouterr().err.splitlines()]
@@ -150,7 +152,8 @@ def used(nodes: list[Node], arrays: Feeds) -> Feeds:
 
 
 def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) -> Feeds:
-    """Inputs with NaN and infinite scores, and with a fully masked row if the mask has rows."""
+    """Draws inputs with NaN and infinite scores, and with a fully masked row if the mask has
+    rows."""
     x = 4 * normal(random, shape, element)
     bias = normal(random, mask, element)
     cond = np.asarray(random.random(mask) < 0.7)
@@ -163,7 +166,8 @@ def row_feeds(random: np.random.Generator, shape: Any, mask: Any, element: int) 
 
 
 def sdpa(masked: str, batch_first: bool = False) -> list[Node]:
-    """scaled_dot_product_attention as exporters write it: query and key are scaled separately."""
+    """Returns the nodes of scaled_dot_product_attention as exporters write them: query and key are
+    scaled separately."""
     heads = [op("Transpose", one, f"{one}h", perm=[0, 2, 1, 3]) for one in "qv"]
     perm = [0, 2, 3, 1] if batch_first else [0, 1, 3, 2]
     nodes = heads if batch_first else []
@@ -206,7 +210,7 @@ def attention_feeds(
     batch_first: bool = False,
     element: int = F32,
 ) -> Feeds:
-    """Inputs of shape {batch, heads, rows, depth}, or {batch, rows, heads, depth} with
+    """Draws inputs of shape {batch, heads, rows, depth}, or {batch, rows, heads, depth} with
     `batch_first`. The mask keeps the first key of each row."""
     feeds = {n: normal(random, query if n == "q" else key, element) for n in "qkv"}
     if batch_first:
@@ -235,7 +239,8 @@ def checked(
     threads: int = 1,
     **model: Any,
 ) -> Any:
-    """A session for a model of the nodes. Asserts the claims, and that results equal expected()."""
+    """Returns a session for a model of the nodes. Asserts the claims, and that results equal
+    expected()."""
     feeds, constants = used(nodes, feeds), used(nodes, constants or attention_constants(element))
     result = make_model(nodes, feeds, element, constants, **model)
     session = fused_session(result, capfd, *claims, threads=threads)
@@ -244,8 +249,8 @@ def checked(
 
 
 def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
-    """A model with dynamic shapes and one node for Maskwise, small inputs, and inputs of megabytes
-    whose output would have gigabytes."""
+    """Returns a model with dynamic shapes and one node for Maskwise, small inputs, and inputs of
+    megabytes whose output would have gigabytes."""
     random = np.random.default_rng(0)
     short, long = (2, 60_000)
     if kind == "where":
@@ -266,7 +271,7 @@ def example(kind: str) -> tuple[bytes, Feeds, Feeds]:
 
 
 def layers(count: int) -> tuple[bytes, Feeds]:
-    """A model of `count` attentions in sequence, and its inputs."""
+    """Returns a model of `count` attentions in sequence, and its inputs."""
     nodes: list[Node] = []
     for number in range(count):
         for node in masked_fill():

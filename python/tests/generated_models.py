@@ -90,7 +90,7 @@ class Generator(Builder):
         return self.disturb(self.emit("Where", asks, *sides))
 
     def laid_out(self, shape: Sequence[int]) -> Value:
-        """A value of this shape, perhaps computed by a Transpose."""
+        """Returns a value of this shape, perhaps computed by a Transpose."""
         rank = len(shape)
         order = list(range(rank))
         kind = self.pick(["as is", "as is", "transposed", "heads", "any"])
@@ -128,7 +128,7 @@ class Generator(Builder):
         return self.masked_softmax(self.draw(shape, self.element))
 
     def where(self) -> Value:
-        """A Where that broadcasts, perhaps between arithmetic operators."""
+        """Adds a Where that broadcasts, perhaps between arithmetic operators."""
         shape = self.extents(int(self.random.integers(0, 7)))
         kind = self.pick([self.element, self.element, self.element, I64, F64])
         x = self.draw(shape, kind)
@@ -209,7 +209,7 @@ class Generator(Builder):
         return self.emit(op, *inputs)
 
     def mask(self, shape: tuple[int, ...]) -> Value:
-        """A boolean value. Compares only exact values, which no rounding changes."""
+        """Returns a boolean value. Compares only exact values, which no rounding changes."""
         kind = self.pick([self.element, I64])
         x = self.broadcast(shape, kind)
         if not x.is_exact:
@@ -220,7 +220,7 @@ class Generator(Builder):
         return self.emit("And", asked, self.broadcast(shape, BOOL)) if self.chance(0.3) else asked
 
     def if_(self, x: Value) -> Value:
-        """An If whose two branches use the same value names."""
+        """Adds an If whose two branches use the same value names."""
         branches: dict[str, Any] = {}
         before = self.counts["v"]
         for name in ("then_branch", "else_branch"):
@@ -247,7 +247,7 @@ class Generator(Builder):
         return self.emit("Loop", count, go, x, body=body)
 
     def scan(self, x: Value) -> None:
-        """A Scan over the rows of a value. The state does not change."""
+        """Adds a Scan over the rows of a value. The state does not change."""
         if not x.shape or not x.shape[0]:
             return
         state = self.number(SCALES)
@@ -282,8 +282,8 @@ class Generator(Builder):
             build(*arguments)
 
     def outputs(self) -> list[Value]:
-        """The model's outputs: most values without a consumer, and a few others. Rarely adds a
-        value, which may repeat an output."""
+        """Returns the model's outputs: most values without a consumer, and a few others. Rarely
+        adds a value, which may repeat an output."""
         read = {name for node in self.nodes for name in node.input}
         produced = {name for node in self.nodes for name in node.output}
         inner = [one for one in self.values if one.name in produced]

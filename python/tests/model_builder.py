@@ -117,7 +117,7 @@ class Builder:
         return value
 
     def draw(self, shape: Sequence[int], kind: int) -> Value:
-        """An earlier value of this shape, or a new value."""
+        """Returns an earlier value of this shape, or a new value."""
         same = [one for one in self.values if one.kind == kind and one.shape == tuple(shape)]
         if same and self.chance(0.3):
             return self.pick(same)
@@ -137,7 +137,7 @@ class Builder:
         return self.add_value(np.array(numbers, np.int64), I64, self.chance(0.95))
 
     def broadcast(self, shape: tuple[int, ...], kind: int) -> Value:
-        """A value of a random shape that broadcasts to `shape`."""
+        """Returns a value of a random shape that broadcasts to `shape`."""
         start = int(self.random.integers(0, len(shape) + 1)) if self.chance(0.5) else 0
         return self.draw([n if self.chance(0.8) else 1 for n in shape[start:]], kind)
 
@@ -166,7 +166,7 @@ class Builder:
         return int(attributes.get("to", first.kind if first else self.element))
 
     def evaluated(self, node: NodeProto) -> tuple[NodeProto, Pair]:
-        """The node and its result. May change an attribute, maybe to an invalid value."""
+        """Returns the node and its result. May change an attribute, maybe to an invalid value."""
         (pair,) = self.evaluator.outputs(node, self.arrays)
         if not node.attribute or not self.chance(self.twists):
             return node, pair
@@ -194,7 +194,7 @@ class Builder:
             self.unknown.update(node.output)
 
     def inside(self, arguments: Sequence[Value], build: Callable[[], list[Value]]) -> Any:
-        """A subgraph, which may read values of the outer graph."""
+        """Builds a subgraph, which may read values of the outer graph."""
         outside, visible = self.nodes, len(self.values)
         self.nodes = []
         self.values += arguments

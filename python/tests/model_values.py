@@ -34,7 +34,7 @@ def soft_max(x: Array, axis: int = -1) -> Array:
 
 
 def soft_max_from_axis(x: Array, axis: int = 1) -> Array:
-    """A Softmax over all dimensions from the axis on, as before opset 13."""
+    """Computes a Softmax over all dimensions from the axis on, as before opset 13."""
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(axis)
     rows = math.prod(x.shape[: axis % x.ndim if axis < x.ndim else axis])
@@ -160,7 +160,7 @@ class Evaluator:
         return np.where(scale == 0, x, x + noise)
 
     def row_size(self, shape: tuple[int, ...], axis: int | None = None) -> int:
-        """The number of elements that one Softmax sums."""
+        """Returns the number of elements that one Softmax sums."""
         if self.opset >= 13:
             return shape[-1 if axis is None else axis]
         return math.prod(shape[1 if axis is None else axis :])

@@ -39,7 +39,8 @@ def select_model(
     broadcast: str = "numpy",
     then: Callable[[Node], Node] = lambda select: select,
 ) -> ov.Model:
-    """A Select of three parameters, named select. `then` builds its consumer."""
+    """Builds a model of three parameters and a Select named select. `then` builds the Select's
+    consumer."""
     kinds = (ov.Type.boolean, element, element)
     inputs = [
         ops.parameter(shape, kind, name=name)
@@ -50,13 +51,14 @@ def select_model(
 
 
 def selects(model: ov.Model) -> list[str]:
-    """The operation set of each Select: opset1 is OpenVINO's own."""
+    """Returns the operation set of each Select. OpenVINO's own Select has opset1."""
     types = [node.get_type_info() for node in model.get_ordered_ops()]
     return [type_.version_id for type_ in types if type_.name == "Select"]
 
 
 def kinds_of_run(compiled: ov.CompiledModel) -> list[str]:
-    """The CPU plugin's layer type of each node. An extension's operation has type Reference."""
+    """Returns the CPU plugin's layer type of each node. An extension's operation has type
+    Reference."""
     nodes = compiled.get_runtime_model().get_ordered_ops()
     return [node.get_rt_info()["layerType"].astype(str) for node in nodes]
 
@@ -69,7 +71,7 @@ def count_taken(model: ov.Model | ov.CompiledModel) -> int:
 
 
 def run(compiled: ov.CompiledModel, arrays: Sequence[Array]) -> Array:
-    """The first output. Passes bfloat16 inputs as uint16."""
+    """Returns the first output. Passes bfloat16 inputs as uint16."""
     request = compiled.create_infer_request()
     for port, array in zip(compiled.inputs, arrays, strict=True):
         bits = np.ascontiguousarray(array).reshape(array.shape)

@@ -78,7 +78,7 @@ def size_of(name: str, variant: Variant) -> int | None:
 
 
 def shrunk(known: dict[str, Any], config: Any, variant: Variant) -> dict[str, Any]:
-    """The values of a configuration that must change to build a small model."""
+    """Returns the values that must change in a configuration to build a small model."""
     parts, aliases = getattr(config, "sub_configs", {}), getattr(config, "attribute_map", {})
     small: dict[str, Any] = {}
     for name, value in known.items():
@@ -113,7 +113,8 @@ def config_of(kind: str, variant: Variant) -> Any:
 
 
 def class_of(config: Any) -> Any:
-    """The configuration's model class, from transformers' Auto classes or the model's module."""
+    """Returns the configuration's model class, from transformers' Auto classes or the model's
+    module."""
     mappings = [MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING, MODEL_MAPPING]
     for mapping in mappings:
         if type(config) in mapping:
@@ -152,7 +153,7 @@ def words(length: int, seed: int) -> Any:
 
 
 def number(config: Any, *names: str, default: int) -> int:
-    """The first of these attributes that a configuration or one of its parts has."""
+    """Returns the first of these attributes that a configuration or one of its parts has."""
     parts = [config] + [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
     for part in parts:
         for name in names:
@@ -164,7 +165,7 @@ def number(config: Any, *names: str, default: int) -> int:
 
 
 def candidates(model: Any) -> Iterator[dict[str, Any]]:
-    """Inputs that the model's forward() may accept."""
+    """Yields inputs that the model's forward() may accept."""
     config, known = model.config, inspect.signature(model.forward).parameters
     size = number(config, "image_size", default=32)
     channels = number(config, "num_channels", "in_channels", default=3)

@@ -1,4 +1,4 @@
-"""Runs each model in ONNX Runtime without Maskwise, in a process that the model may crash."""
+"""Runs each model in ONNX Runtime without Maskwise. A crash ends only the model's own process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Results = list[Array]
 
 
 def run_stock(model: bytes, feeds: dict[str, Array]) -> Results | str:
-    """The outputs, or the error text."""
+    """Returns the outputs, or the error text."""
     try:
         return [*stock_session(model).run(None, feeds)]
     except Exception as failure:  # ONNX Runtime's error classes are private
@@ -42,7 +42,7 @@ class StockJudge:
         self.context.set_forkserver_preload(["stock_judge"])
 
     def run(self, model: bytes, feeds: dict[str, Array]) -> Results | str:
-        """The result of run_stock, or a text if the process ended or hung."""
+        """Returns the result of run_stock, or a text if the process ended or hung."""
         ours, theirs = self.context.Pipe(duplex=False)
         child = self.context.Process(target=send_stock, args=(theirs, model, feeds))
         child.start()
@@ -59,7 +59,7 @@ class StockJudge:
 def results_of(
     make: Any, model: bytes, feeds: dict[str, Array], kind: str
 ) -> tuple[Any, str, bool]:
-    """The outputs, the error text, and whether Maskwise claims the operator."""
+    """Returns the outputs, the error text, and whether Maskwise claims the operator."""
     try:
         session = make(model)
     except Exception as failure:  # ONNX Runtime's error classes are private

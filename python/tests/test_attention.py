@@ -47,7 +47,7 @@ def assert_close(got: Any, expected: Array, v: Array) -> None:
 
 
 def narrowed(draw: st.DrawFn, shape: Shape) -> Shape:
-    """A shape that broadcasts to `shape`."""
+    """Draws a shape that broadcasts to `shape`."""
     some = tuple(draw(st.sampled_from([1, extent])) for extent in shape)
     return some[draw(st.integers(0, len(some))) :]
 
@@ -62,7 +62,7 @@ def random_mask(draw: st.DrawFn, random: np.random.Generator, shape: Shape, elem
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[list[Array], dict[str, Any]]:
-    """Draws q, k, v and perhaps a mask, in any layout, and the keywords."""
+    """Draws q, k, v and perhaps a mask in any layout. Also draws the keyword arguments."""
     outer = list(
         draw(
             hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=2, min_side=0, max_side=4)

@@ -20,7 +20,7 @@ except ModuleNotFoundError:
 
 
 def by_definition(q: Any, k: Any, v: Any, kept: Any, cap: float = 0, sinks: Any = None) -> Any:
-    """One sequence's result (rows, heads, depth) and log-sum-exps (heads, rows)."""
+    """Returns one sequence's result (rows, heads, depth) and log-sum-exps (heads, rows)."""
     heads_first = (one.transpose(0, 1) for one in (q, k, v))
     result, sums = definition.attention(*heads_first, kept=kept, soft_cap=cap, sinks=sinks)
     return result.transpose(0, 1).float(), sums.float()
@@ -100,7 +100,7 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_log_sum_exps(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """A log-sum-exp is -infinity only in a row without keys, even if scores and values are 0."""
+    """Only a fully masked row has a log-sum-exp of -infinity, even if scores and values are 0."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)
@@ -239,7 +239,7 @@ def test_the_default_device_has_no_effect() -> None:
 
 
 def wrong_calls(k: Any, v: Any) -> list[tuple[Any, ...]]:
-    """Invalid calls: new keys, new values, options, and perhaps a change to the caches."""
+    """Returns invalid calls: new keys, new values, options, and perhaps a change to the caches."""
     table = torch.tensor([[0], [1]], dtype=torch.int32)
     paged: dict[str, Any] = {"cache_seqlens": torch.tensor([1, 2]), "block_table": table}
     rows = {"cache_seqlens": 1, "cache_batch_idx": torch.tensor([0, 1])}
@@ -332,7 +332,7 @@ def test_varlen_attn() -> None:
 
 
 def alibi(rows: int, keys: int, slopes: Any) -> Any:
-    """The bias (heads, rows, keys). The last row is aligned with the last key."""
+    """Returns the bias (heads, rows, keys). The last row is aligned with the last key."""
     positions = torch.arange(rows)[:, None] + keys - rows
     return -slopes[:, None, None] * (positions - torch.arange(keys)).abs()
 

@@ -19,8 +19,8 @@ INVALID = 2**31 - 1
 
 
 class Paged:
-    """A cache in blocks. Each sequence uses random blocks, which sequences may share. Unused blocks
-    are NaN. Unused table entries are invalid."""
+    """A KV cache in blocks. Each sequence uses random blocks, which sequences may share. Unused
+    blocks are NaN. Unused table entries are invalid."""
 
     def __init__(
         self, size: int, lengths: list[int], dtype: str = "float32", seed: int = 0

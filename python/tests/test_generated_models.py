@@ -41,8 +41,8 @@ def test_models_run_as_without_maskwise(
 
 
 def test_rows_of_a_sum_of_rounded_values() -> None:
-    """If the last bit of a tanh differs, so may the last bit of the sum, which is about 2048 times
-    larger. Weights may differ only as much as the sum's last bit explains."""
+    """If the last bit of a tanh differs, the sum's last bit (2048 times larger) may differ, too.
+    Weights may differ only as much as the sum's last bit explains."""
     x = np.random.default_rng(5).standard_normal((400, 40)).astype("f")
     bias = np.array(-2000.0, "f")
     nodes = [

@@ -1,4 +1,4 @@
-"""Compares maskwise.Mask, and attention with a Mask, with a definition in NumPy."""
+"""Checks maskwise.Mask, and attention with a Mask, against a definition in NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Draws a combination of rules. A window needs causal, whose offset defines the positions."""
+    """Draws a combination of rules. A window needs a causal rule, whose offset sets positions."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 

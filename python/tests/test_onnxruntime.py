@@ -103,7 +103,7 @@ def test_large_operands(shapes: Any, threads: int) -> None:
 
 
 def test_bits_do_not_change() -> None:
-    """-0.0 and NaN payloads stay unchanged, also of signalling NaNs. Any byte but 0 is true."""
+    """-0.0 and payloads of quiet and signalling NaNs do not change. Any nonzero byte is true."""
     bits = np.array([0x80000000, 0x7FC12345, 0x7F812345, 0xFFFFFFFF], np.uint32)
     feeds = {
         "c": np.array([1, 2, 0, 255], np.uint8).view(bool),
@@ -115,7 +115,7 @@ def test_bits_do_not_change() -> None:
 
 
 def test_a_chain_that_may_run_in_place() -> None:
-    """Each Where may overwrite its X or Y, the previous Where's result."""
+    """Each Where may overwrite the previous Where's result, which is X or Y."""
     links = ["x", "first", "second", "third", "o"]
     nodes = [
         helper.make_node("Where", ["c", before, "y"] if i % 2 else ["c", "y", before], [after])

@@ -21,12 +21,12 @@ from stock_judge import IS_NEW, MODELS, alone, expect_same, results_of, with_mas
 from test_onnx_attention import CASES
 from where_models import session_of, stock_session
 
-# How many of ONNX's 93 node tests of Attention Maskwise runs and passes.
+# Maskwise runs and passes this many of ONNX's 93 node tests of Attention.
 RUN_BY_MASKWISE = 60 if IS_NEW else 46
 
 
 def passes(case: TestCase, make: Any) -> tuple[bool, bool]:
-    """Whether ONNX's node test passes, and whether Maskwise ran it."""
+    """Whether ONNX's node test passes, and whether Maskwise ran the node."""
     names = [one.name for one in case.model.graph.input]
     feeds = dict(zip(names, case.data_sets[0][0], strict=True))
     got, _, claimed = results_of(make, case.model.SerializeToString(), feeds, "Attention")
@@ -126,7 +126,7 @@ def test_deep_heads_without_a_mask_are_refused(capfd: Any) -> None:
 
 
 def rotary_case(rows: int = 4, **feeds: Any) -> Case:
-    """A prompt of one sequence, with two heads of depth 16. A feed of None removes the input."""
+    """Returns a prompt's case, with two heads of depth 16. A feed of None removes the input."""
     random = np.random.default_rng(rows)
     arrays = {"query": random.standard_normal((1, rows, 32)).astype("f")}
     arrays |= {name: random.standard_normal((1, rows, 16)).astype("f") for name in ("key", "value")}

@@ -50,7 +50,7 @@ def outcome(session: Any, feeds: Feeds) -> list[Any] | None:
 
 
 def both(model: bytes, feeds: Feeds) -> tuple[list[Any] | None, list[Any] | None]:
-    """Returns outcomes without and with Maskwise, None if the session cannot be created or run."""
+    """Returns outcomes without and with Maskwise. None: the session cannot be created or run."""
     outcomes = []
     for make in (
         lambda: stock_session(model),
@@ -112,7 +112,7 @@ FUNCTIONS: dict[str, tuple[str, int, list[Node]]] = {
 @pytest.mark.parametrize("steps", [["keep", "add"], ["keep"], []], ids="_".join)
 @pytest.mark.parametrize("form", FUNCTIONS)
 def test_functions_with_names_of_operators(form: str, steps: list[str]) -> None:
-    """A model calls a function named like an operator before a Softmax."""
+    """A model calls a function before a Softmax. The function has an operator's name."""
     name, count, body = FUNCTIONS[form]
     call = helper.make_node(name, ["s"] * count, ["f"], domain="com.microsoft")
     nodes = [op("Where", "c", "x", "fill", "s"), call]
@@ -210,7 +210,7 @@ def test_wrong_transposes(perm: list[int], which: str) -> None:
 def test_an_input_of_another_rank_than_declared(
     opset: int, axis: int, shape: Any, capfd: Any
 ) -> None:
-    """The input may differ from the declared rank of 2. Runs raise an error or return a correct
+    """The input's rank may differ from the declared 2. Runs raise an error or return a correct
     result."""
     nodes = chain(["mul", "add"], "x")
     nodes[-1].attribute[0].i = axis
@@ -262,7 +262,7 @@ def test_more_dimensions_than_maskwise_supports(rank: int, fuse: str) -> None:
 
 
 SQUARE = op("Mul", "x", "x", "m")  # 300 * 300, which is infinite in f16
-# Operators before the Where, and whether Maskwise claims it.
+# Operators before a Where, and whether Maskwise claims the Where.
 F16_PATHS: dict[str, tuple[list[Node], bool]] = {
     "an Identity": ([SQUARE, op("Identity", "m", "v")], False),
     "one operator that moves": ([SQUARE, op("Reshape", "m", "shape", "v")], False),
@@ -287,7 +287,7 @@ F16_PATHS: dict[str, tuple[list[Node], bool]] = {
 @pytest.mark.parametrize("form", F16_PATHS)
 def test_f16_overflows_only_where_onnx_runtime_does(form: str, fuse: str) -> None:
     """ONNX Runtime computes in f32 and removes adjacent casts. Maskwise would round a Where's
-    inputs to f16, so it refuses a Where whose inputs ONNX Runtime does not round."""
+    inputs to f16, so Maskwise refuses a Where whose inputs ONNX Runtime keeps in f32."""
     path, is_claimed = F16_PATHS[form]
     nodes = [*path, op("Where", "all", "v", "zero", "w"), op("Mul", "w", "tiny", "o")]
     outputs = ["o", "v"] if form == "a graph output" else ["o"]
@@ -331,8 +331,8 @@ def test_f16_softmax_of_a_number(x: float, capfd: Any) -> None:
 
 @pytest.mark.parametrize(("moves", "claims"), [(1, []), (2, ["attention f16 3 nodes"])])
 def test_f16_attention_between_products(moves: int, claims: list[str], capfd: Any) -> None:
-    """One or two operators that move elements split the heads. After two, ONNX Runtime also rounds
-    to f16."""
+    """One or two operators that move elements split the heads. After two such operators, ONNX
+    Runtime rounds to f16, too."""
     nodes = []
     for name in "qkv":
         nodes += [op("Mul", "x", "x", f"{name}0"), op("Reshape", f"{name}0", "s", f"{name}1")]
@@ -453,7 +453,7 @@ def test_f16_weights_that_need_not_be_small(after: list[Node], capfd: Any) -> No
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("by", ["Div", "Log", "Reciprocal"])
 def test_f16_weights_that_are_a_divisor(by: str, moves: int, capfd: Any) -> None:
-    """ONNX Runtime keeps a weight of 2e-9 in f32. In f16, it would be 0."""
+    """ONNX Runtime keeps a weight of 2e-9 in f32. In f16, the weight would be 0."""
     weights = ["weights", "moved"][moves]
     nodes = [
         op("Where", "c", "x", "zero", "s"),

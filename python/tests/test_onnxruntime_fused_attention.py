@@ -73,7 +73,7 @@ def test_attention(form: str, element: int, capfd: Any) -> None:
 
 
 def draw_attention(random: np.random.Generator) -> tuple[list[Node], Feeds]:
-    """Attention with random ranks, orders of dimensions, steps and batch dimensions."""
+    """Draws attention with random ranks, orders of dimensions, steps and batch dimensions."""
     rank = int(random.integers(2, 5))
     outer = tuple(int(n) for n in random.integers(1, 4, rank - 2))
     rows, keys, depth, columns = (int(n) for n in random.integers(1, 70, 4))
@@ -172,7 +172,7 @@ def test_only_rows_are_claimed_if_attention_does_not_pay(
 
 @pytest.mark.parametrize("read", ["transposed", "qs", "scores", "w", "w_0"])
 def test_a_second_consumer_inside_attention(read: str, capfd: Any) -> None:
-    """ONNX Runtime computes a value with a second consumer, so the claim ends there."""
+    """A value with a second consumer is an input or an output of the fused node."""
     random = np.random.default_rng(17)
     nodes = [*sdpa("add"), op("Tanh", read, "second")]
     constants = used(nodes, attention_constants())

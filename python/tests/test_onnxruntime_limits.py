@@ -30,7 +30,7 @@ def constant(name: str, content: Any) -> onnx.TensorProto:
 
 
 def claims(model: bytes, capfd: Any) -> tuple[list[str], list[str]]:
-    """Returns each Where's provider without ONNX Runtime's fusions, and the verbose lines."""
+    """Returns each Where's provider and the verbose lines. ONNX Runtime's fusions are off."""
     session_options = options(maskwise_verbose="1")
     session_options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = maskwise.onnxruntime.session(model, session_options)
@@ -78,7 +78,7 @@ def test_a_quantized_where_is_left_to_fusion(domain: str, capfd: Any, tmp_path: 
 
 
 def shape_model(extent: int | None, reader: str) -> bytes:
-    """A Where replaces -1 in a shape, which `reader` reads."""
+    """A Where that replaces -1 in a shape. `reader` reads the Where's result."""
     nodes = [
         op("Equal", "shape", "minus", "c"),
         op("Where", "c", "y", "shape", "whole", name="where"),
@@ -247,7 +247,7 @@ print(again.run(None, feeds)[0].tolist())
     ("kind", "times"), [("where", 1 << 20), ("rows", 1 << 14), ("attention", 1 << 8)]
 )
 def test_runs_start_no_threads(kind: str, times: int) -> None:
-    """A session starts one thread fewer than requested. Runs start none."""
+    """A session starts one thread fewer than requested. Runs start no threads."""
     ran = in_a_process(f"""{BEGIN}
 import os
 model, small, _ = f.example("{kind}")
@@ -438,7 +438,7 @@ def test_the_report_of_fused_nodes(tmp_path: Path) -> None:
 
 
 def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
-    """The report has claims even if the model fails without Maskwise or with random inputs."""
+    """The report lists claims even if the model fails without Maskwise or with random inputs."""
     alone = report(where_model(TensorProto.INT16, [["n"]] * 3), tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert "1 of 1" in alone.stdout and "ONNX Runtime alone does not run the model" in alone.stdout

@@ -1,6 +1,5 @@
-"""Language models from PyTorch's exporters: logits equal ONNX Runtime's, bitwise if Maskwise claims
-only Where.
-
+"""Tests language models from PyTorch's exporters. Logits must equal ONNX Runtime's, and must be
+bit-identical if Maskwise claims only Where.
 scripts/export_models.py exports the graphs in models/. Weights are random, with fixed seeds.
 """
 
@@ -113,7 +112,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
     for one in session.get_inputs():
         shape = [extents.get(dim, dim) for dim in one.shape]
         if one.name == "attention_mask":
-            # "all" needs the IsNaN and Where that exporters add for rows with only padding.
+            # "all" tests the IsNaN and Where that exporters add for fully masked rows.
             least, most = {"none": (shape[1], shape[1]), "some": (1, shape[1]), "all": (0, 0)}[
                 padding
             ]
@@ -127,7 +126,7 @@ def feeds_of(session: Any, batch: int, sequence: int, padding: str) -> dict[str,
 
 
 def assigned(session: Any) -> tuple[list[str], list[str]]:
-    """Returns the names of the Where nodes that Maskwise runs, and of those that ONNX Runtime runs.
+    """Returns the names of Maskwise's Where nodes, and the names of ONNX Runtime's Where nodes.
     Asserts that Maskwise runs no other node."""
     nodes = [
         (node.name, node.op_type, group.ep_name == maskwise.onnxruntime.PROVIDER)

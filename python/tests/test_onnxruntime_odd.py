@@ -1,4 +1,4 @@
-"""Compares attention operators in forms that no exporter writes with ONNX Runtime's kernels."""
+"""Tests attention in forms that no exporter writes. ONNX Runtime's kernels are the reference."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ REFUSED_ALONE_BEFORE = (
 
 
 # Cases that Maskwise runs and ONNX Runtime 1.32 refuses: cosine and sine caches of different
-# lengths, a prompt with a past (which 1.24 runs), and a past whose keys and values differ in depth.
-# Values without columns crash ONNX Runtime.
+# lengths, a prompt with a past, and a past whose keys and values differ in depth. Values without
+# columns crash ONNX Runtime.
 REFUSED_BY_STOCK = (
     "must have the same shape|for a static cache|past_value' dimension 3|^the process ended"
 )
@@ -155,7 +155,7 @@ def multi_head_case(**feeds: Any) -> Case:
     return Case("MultiHeadAttention", arrays, outputs, {"num_heads": 2}, 20)
 
 
-# Accepted by ONNX Runtime's kernels, but not mentioned in its documentation.
+# ONNX Runtime's kernels accept these forms, but its documentation does not mention them.
 FORMS = {
     "lengths of {batch, 1}": group_case(seqlens_k=np.array([[9], [6]], np.int32)),
     "more positions than rows": group_case(position_ids=np.arange(24).reshape(2, 4, 3)),
@@ -184,7 +184,7 @@ def test_forms_that_onnx_runtime_takes(form: str) -> None:
 @pytest.mark.parametrize("rows", [8, 300])
 @pytest.mark.parametrize("odd", [np.inf, np.nan])
 def test_masked_keys_that_are_not_finite(rows: int, odd: float) -> None:
-    """With a boolean mask, ONNX Runtime makes each row NaN, but Maskwise does not. With an added
+    """With a boolean mask, ONNX Runtime makes each row NaN, but Maskwise does not. With an additive
     mask, both make each row NaN."""
     random = np.random.default_rng(rows)
     feeds = {n: random.standard_normal((1, 2, rows, 16)).astype("f") for n in "QKV"}

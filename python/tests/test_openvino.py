@@ -300,7 +300,7 @@ LARGE = [[256, 256], [16, 8, 256, 256], [16, 8, 256, 256]]  # 32 MiB
 
 
 def test_models_that_are_read(tmp_path: Path) -> None:
-    """Models from IR and ONNX files, and accelerated models from IR files."""
+    """Reads models from IR and ONNX files, and accelerated models from IR files."""
     core, accelerated = ov.Core(), ov.Core()
     accelerated.add_extension(maskwise.openvino.library())
     ov.save_model(select_model(LARGE), tmp_path / "a.xml", compress_to_fp16=False)

@@ -28,7 +28,7 @@ def check(case: Attention, **settings: Any) -> None:
     stock = run(compile_model(model), arrays)
     compiled = compile_model(accelerate(model, force=True), **settings)
     got = run(compiled, arrays)
-    # A second operation, a Select, may make a bias from the boolean mask.
+    # Maskwise may also run the Select that converts a boolean mask to a bias.
     makes_bias = case.mask == "bool" and not case.whole and not case.selects
     assert count_taken(compiled) == (2 if makes_bias else 1), case
     expected = attention_of(case, arrays)
@@ -99,7 +99,7 @@ def test_attention_adds_no_reorder_and_no_conversion(opens: bool, hint: str) -> 
 
 
 def types_of(compiled: Any) -> list[str]:
-    """The element types of the inputs and the output of Maskwise's operation."""
+    """Returns the element types of the inputs and the output of Maskwise's operation."""
     (node,) = [
         node
         for node in compiled.get_runtime_model().get_ordered_ops()
@@ -162,8 +162,8 @@ def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
 
 
 def cached_model(keeps_state: bool, whole: bool = True, causal: bool = False) -> ov.Model:
-    """Attention. With `keeps_state`, states cache keys and values, and a Gather reorders both by
-    beam."""
+    """Returns a model of attention. With `keeps_state`, states cache keys and values, and a Gather
+    reorders both by beam."""
     shape = ov.PartialShape([-1, 2, -1, 16])
     beams = ops.parameter([-1], ov.Type.i32, name="beams")
     words = {name: ops.parameter(shape, ov.Type.f32, name=name) for name in "qkv"}
@@ -270,8 +270,8 @@ def test_the_default_scale_follows_the_depth_at_run_time(shape: list[int], causa
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("mask", ["bool", "bias"])
 def test_fully_masked_rows(whole: bool, mask: str) -> None:
-    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, they are 0 as in PyTorch,
-    and Maskwise takes small attentions, too."""
+    """Fully masked rows are NaN as in OpenVINO. With zero_masked_rows, these rows are 0 as in
+    PyTorch. Maskwise then takes small attentions, too."""
     case = Attention(whole=whole, mask=mask, mask_shape=(40, 56), selects=True)
     model, arrays = attention_model(case), arrays_of(case)
     arrays[3][:3] = False if mask == "bool" else -np.inf

@@ -39,7 +39,7 @@ def chain_model(
 
 
 def chains(model: ov.Model) -> list[str]:
-    """Maskwise's operations in the compiled model, with their numbers of inputs."""
+    """Returns Maskwise's operations in the compiled model, with their numbers of inputs."""
     nodes = compile_model(model).get_runtime_model().get_ordered_ops()
     by_maskwise = [
         node for node in nodes if node.get_rt_info()["layerType"].astype(str) == "Reference"

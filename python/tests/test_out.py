@@ -1,4 +1,4 @@
-"""where() with out=. Wrong arguments raise NumPy's exceptions before elements are written."""
+"""Tests where() with out=. Wrong arguments raise NumPy's exceptions, and out is unchanged."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_where_can_be_pickled() -> None:
 
 def another_thread_runs_during(x: Any, calls: int) -> bool:
     """Whether a waiting thread runs during the calls. The long switch interval keeps Python from
-    taking the GIL, so only a call can release it."""
+    releasing the GIL, so only a call can release the GIL."""
     condition, out = np.ones(x.shape, bool), np.empty_like(x)
     start, ran = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: start.wait() and ran.set())

@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def copied(folder: Path, without: tuple[str, ...] = ()) -> Path:
-    """A copy of the package, made of symbolic links. A test may damage the copy."""
+    """Copies the package as symbolic links, so that a test may damage the copy."""
     package = folder / "maskwise"
     (package / "lib").mkdir(parents=True)
     for place in (PACKAGE, PACKAGE / "lib"):

@@ -1,4 +1,4 @@
-"""A small attention call runs few Python functions, and of torch only the allocation."""
+"""A small attention call runs few Python functions. Its only torch operator is the allocation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MASKS: dict[str, dict[str, Any]] = {
 
 
 def functions_of(call: Callable[[], Any]) -> list[str]:
-    """Maskwise's Python functions that a second call runs."""
+    """Returns Maskwise's Python functions that a second call runs."""
     names = []
 
     def note(frame: Any, event: str, _: Any) -> None:
@@ -46,7 +46,7 @@ def functions_of(call: Callable[[], Any]) -> list[str]:
 
 
 def operators_of(call: Callable[[], Any]) -> list[str]:
-    """torch's operators that a second call runs."""
+    """Returns torch's operators that a second call runs."""
     call()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         call()

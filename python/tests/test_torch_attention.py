@@ -23,8 +23,8 @@ TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
 def draw_mask(random: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A boolean or added mask, of the full shape or broadcast. About a third have fully masked
-    rows."""
+    """Draws a boolean or additive mask, of the full shape or broadcast. About a third of the masks
+    have fully masked rows."""
     narrow = [extent if random.random() < 0.7 else 1 for extent in shape]
     kept = torch.from_numpy(random.random(narrow) < random.choice([0.2, 0.6, 0.95]))
     if random.random() < 0.33:
@@ -108,7 +108,7 @@ def test_results_require_gradients_if_an_operand_does() -> None:
 
 
 def flex_examples() -> dict[str, tuple[Any, Any]]:
-    """The masks in FlexAttention's documentation, as mask functions and as a Mask."""
+    """Returns the masks in FlexAttention's documentation, each as a mask function and as a Mask."""
     ids = torch.tensor([0] * 50 + [1] * 71 + [2] * 79)
     return {
         "causal": (lambda b, h, q, kv: q >= kv, maskwise.Mask.causal()),

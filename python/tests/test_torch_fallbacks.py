@@ -50,7 +50,7 @@ def tensors(size: str, dtype: str, key_heads: int = 4) -> list[Any]:
 
 
 def masks(size: str, dtype: str) -> dict[str, Any]:
-    """Masks by name. Some have fully masked rows, and some have a float32 bias."""
+    """Returns masks by name. Some have fully masked rows, and some have a float32 bias."""
     rows, keys = SIZES[size]
     kept = draw(2, 1, rows, keys, seed=5) > -0.5
     kept[..., 3, :] = False
@@ -174,7 +174,7 @@ def test_every_argument_under_install(size: str, dtype: str, wants: bool) -> Non
 
 
 def answer(operands: list[Any], mask: Any, options: dict[str, Any], wants: bool) -> Any:
-    """The result and the gradient of q, or the type of the exception."""
+    """Returns the result and the gradient of q, or the type of the exception."""
     q, k, v = operands
     q = q.clone().requires_grad_() if wants else q
     try:

@@ -41,7 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def operands(options: dict[str, Any], dtype: str) -> tuple[dict[str, Any], Any]:
-    """A call's tensors, which require gradients, and the gradient of its result."""
+    """Returns a call's tensors, which require gradients, and the gradient of the call's result."""
     kind = getattr(torch, dtype)
     heads = 2 if "enable_gqa" in options else 4
     shapes = {"query": (2, 4, ROWS, 16), "key": (2, heads, ROWS, 16), "value": (2, heads, ROWS, 8)}
@@ -178,7 +178,7 @@ def test_keys_and_values_with_different_heads() -> None:
 
 
 def losses(name: str, steps: int) -> list[float]:
-    """The loss at each step while a small ModernBERT learns one padded batch."""
+    """Returns the loss at each step while a small ModernBERT learns one padded batch."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("maskwise.transformers")
     torch.manual_seed(0)

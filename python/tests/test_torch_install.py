@@ -32,7 +32,7 @@ def fixture_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(name="taken")
 def fixture_taken(monkeypatch: pytest.MonkeyPatch, every_size: None) -> Iterator[list[int]]:
-    """A list that grows by one element for each call that Maskwise runs."""
+    """Yields a list that grows by one element for each call that Maskwise runs."""
     calls: list[int] = []
     run = maskwise_torch._run
 
@@ -95,7 +95,7 @@ def test_data_dependent_sizes() -> None:
 
 
 def samples(dtype: Any, requires_grad: bool) -> list[Any]:
-    """The sample calls of PyTorch's own tests."""
+    """Returns the sample calls of PyTorch's own tests."""
     methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
     infos = [one for one in methods.op_db if one.name.endswith("scaled_dot_product_attention")]
     assert len(infos) == 1
@@ -191,7 +191,7 @@ def test_every_broadcast_of_a_mask(dtype: str, is_boolean: bool, taken: list[int
 
 
 def layouts(*shape: int, seed: int) -> list[Any]:
-    """Tensors of this shape in all layouts that torch's kernels treat differently."""
+    """Returns tensors of this shape in all layouts that torch's kernels treat differently."""
     x = draw(*shape, seed=seed)
     wide = torch.stack([x, x], dim=-1)
     return [

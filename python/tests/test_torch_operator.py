@@ -125,8 +125,8 @@ def test_gradients_of_attention() -> None:
 
 
 def test_gradients_under_every_mask() -> None:
-    """Results are equal with and without gradients. Rules for each sequence, such as lengths, index
-    the result's first dimension."""
+    """Results are equal with and without gradients. Per-sequence rules, such as lengths, have one
+    entry per index of the result's first dimension."""
     k = draw(4, 4, 11, 8, seed=1)
     lengths, window = Mask.lengths([1, 3, 6, 11]), {"window": (2, 0)}
     calls: list[tuple[Any, Any, Any, dict[str, Any]]] = [

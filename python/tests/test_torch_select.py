@@ -69,7 +69,7 @@ def bits(tensor: Any) -> bytes:
 
 
 def outcome(compute: Callable[[], Any]) -> Any:
-    """The results' dtypes, shapes, strides and bits, or the error."""
+    """Returns the results' dtypes, shapes, strides and bits, or the error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -91,7 +91,7 @@ def is_run_like_torch(compute: Callable[[], Any]) -> bool:
 
 
 def random_bytes(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    """Elements with random bits."""
+    """Returns elements with random bits."""
     dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     generator = torch.Generator().manual_seed(seed)
     width = dtype.itemsize
@@ -101,7 +101,7 @@ def random_bytes(dtype: Any, *shape: int, seed: int = 0) -> Any:
 
 @st.composite
 def layouts(draw: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """A view of this shape, perhaps permuted, strided, offset and repeated."""
+    """Draws a view of this shape, perhaps permuted, strided, offset or broadcast."""
     order = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from((1, 1, 1, 2))) for _ in shape]
     repeats = [draw(st.integers(0, 7)) == 0 for _ in shape]

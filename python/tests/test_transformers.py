@@ -137,7 +137,7 @@ def every_size(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The masks of Maskwise's attention calls."""
+    """Records the masks of Maskwise's attention calls."""
     seen: list[Any] = []
     run = maskwise_transformers.run
 

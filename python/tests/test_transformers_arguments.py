@@ -39,8 +39,8 @@ def tensors(rows: int, keys: int | None = None, batch: int = 1) -> list[Any]:
 
 
 def expected(operands: list[Any], kept: Any, others: dict[str, Any]) -> Any:
-    """The result by definition. kept: True is unmasked; broadcasts to (batch, heads, rows,
-    keys)."""
+    """Returns the result by definition. kept: True where a row keeps a key; broadcasts to (batch,
+    heads, rows, keys)."""
     scale, cap = others.get("scaling", DEPTH**-0.5), others.get("softcap")
     bias, sinks = others.get("position_bias"), others.get("s_aux")
     options = {"bias": bias, "scale": scale, "soft_cap": cap, "sinks": sinks}
@@ -255,7 +255,7 @@ def test_refusals_have_transformers_text(kind: str, name: str, tmp_path: Any) ->
     for way, build in ways.items():
         with pytest.raises(ValueError, match="does not support") as error:
             build()
-        # transformers names the folder of a loaded model.
+        # transformers' text names the folder of a loaded model.
         assert str(error.value).replace(str(tmp_path), "") == words, way
     assert model.config._attn_implementation == "eager"
 

@@ -65,7 +65,8 @@ void require_rank(const char* name, const tensor_desc& operand, int least) {
                       other_name + ' ' + to_string(other.extents) + ": " + why);
 }
 
-// Returns all extents except the last two. With grouped_queries, the heads' extent is query's.
+// Returns all extents except the last two. With grouped_queries, the last returned extent is
+// query's number of heads.
 dims outer_of(const char* name, const tensor_desc& operand, const attention_desc& desc) {
     dims outer = without_last(operand.extents, 2);
     if (!desc.grouped_queries) return outer;

@@ -39,10 +39,11 @@ void require_rules(const attention_desc& desc, const mask_rules* rules);
 // 1 / sqrt(depth).
 float default_scale(std::int64_t depth);
 
-// Extent of the dimension before the last two; 1 for a matrix.
+// Returns the extent of the dimension before the last two; 1 for a matrix.
 std::int64_t heads_of(const tensor_desc& operand);
 
-// Extent of dst's first dimension; 1 for a matrix. `desc` must be a result of checked_attention.
+// Returns the extent of dst's first dimension; 1 for a matrix. `desc` must be a result of
+// checked_attention.
 std::int64_t sequences_of(const attention_desc& desc);
 
 } // namespace maskwise

@@ -38,7 +38,7 @@ std::int64_t least_of_item(int workers) {
 }
 
 // Returns the slice size, in key tiles, with the shortest estimated time if all row tiles cost the
-// same. Each slice costs half a key tile more, each merge a tenth.
+// same. Each slice costs half a key tile more. Each merge costs a tenth of a key tile.
 std::int64_t most_of_equal(std::int64_t tiles, std::int64_t row_tiles, int workers) {
     const auto time_of = [&](std::int64_t parts) {
         return rounded_up(row_tiles * parts, workers) * (10 * rounded_up(tiles, parts) + 5) +
@@ -56,7 +56,7 @@ bool has_few_row_tiles(std::int64_t row_tiles, int workers) {
     return row_tiles / workers < (workers > few_workers ? many_beyond_few_workers : many_row_tiles);
 }
 
-// Upper bound on an item's key tiles.
+// Returns an upper bound on an item's key tiles.
 std::int64_t most_of_item(const row_costs& costs, int workers) {
     const auto [least, most] = std::minmax_element(costs.tiles, costs.tiles + costs.unlike());
     if (*least == *most)
@@ -79,7 +79,7 @@ struct row_cut {
 
 using class_places = std::array<std::int64_t, classes + 1>;
 
-// Index of the first item of each class.
+// Returns the index of the first item of each class.
 class_places places_of(const row_costs& costs, std::int64_t most) {
     class_places places{};
     for (std::int64_t i = 0; i < costs.unlike(); ++i) {

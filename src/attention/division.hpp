@@ -11,8 +11,8 @@ struct work_item {
     std::int64_t state = 0; // index of this slice's partial state; used only if parts > 1
 };
 
-// The number of key tiles that each row tile computes. Each group of heads_alike consecutive heads
-// shares row_tiles counts.
+// The number of key tiles that each row tile computes. `heads_alike` consecutive heads share one
+// array of `row_tiles` counts.
 struct row_costs {
     std::int64_t heads = 0, row_tiles = 0; // row tiles per head
     std::int64_t heads_alike = 1;
@@ -51,12 +51,13 @@ division divide(const tile_plan& plan, int threads);
 // Returns the number of consecutive heads that share cond, bias and rules.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 
-// Returns the number of slices per row tile in which a mask's map is computed.
+// Returns into how many slices each row tile's key tiles are split when a mask's map is computed.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
 // Fills in the list, which has room for the items and states that `divide` counted. Splits row
-// tiles that exceed an item's limit, and puts heavy items first. If no row tile exceeds half of the
-// limit, the order does not matter: returns false and leaves `list` unchanged.
+// tiles that exceed an upper bound on an item's key tiles, and puts heavy items first. If no row
+// tile exceeds half of this bound, the order does not matter: returns false and leaves `list`
+// unchanged.
 bool list_work(const row_costs& costs, int workers, work_list& list);
 
 } // namespace maskwise

@@ -33,7 +33,7 @@ private:
     struct panel_tile {
         const panel_rows& panel;
         const key_tile& keys;
-        bool is_summed; // for the gradients of query, key and value; else of the bias
+        bool is_summed; // true: for the gradients of query, key and value; false: of the bias
         panel_scores scores;
         panel_gradients gradients;
     };
@@ -82,7 +82,7 @@ private:
     tile_operands operands_;
     tile_worker attention_;
     strided_matrix key_pairs_; // of the current key tile
-    bool is_loaded_ = false;   // the rows of the current row tile
+    bool is_loaded_ = false;   // load_rows() has run for the current row tile
 };
 
 } // namespace maskwise

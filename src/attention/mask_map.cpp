@@ -57,7 +57,8 @@ tile_mask state_of(const number_range& seen, elem_type type) {
     return seen.largest <= masks_from ? tile_mask::masked : tile_mask::mixed;
 }
 
-// Tiles that are read together, a few rows at a time, because memory is faster along a row.
+// The number of tiles that are read together, a few rows at a time, because memory is faster along
+// a row.
 constexpr std::int64_t tiles_at_once = 16;
 
 float highest_of(const number_range& seen, tile_mask state, const mask_layout& layout) {
@@ -66,8 +67,8 @@ float highest_of(const number_range& seen, tile_mask state, const mask_layout& l
     return seen.has_nan ? std::numeric_limits<float>::quiet_NaN() : seen.largest;
 }
 
-// Classifies up to tiles_at_once tiles with `keys` keys in total. Skips the remaining rows of a
-// mixed tile, because the tile stays mixed, unless bounds_mixed asks for the largest bias.
+// Classifies up to tiles_at_once tiles with `keys` keys in total. Unless bounds_mixed, skips the
+// remaining rows of a mixed tile, because the tile stays mixed.
 void classify_biases(const strided_matrix& bias, std::int64_t rows, std::int64_t keys,
                      const mask_layout& layout, const attention_kernels& kernels, tile_mask* tiles,
                      float* highest) {

@@ -32,8 +32,8 @@ struct key_tile {
 // The meaning of a mask's elements.
 enum class mask_kind : std::uint8_t { true_keeps, true_masks, bias_f32, bias_bf16, bias_f16 };
 
-// The tiles of a cond or a bias. Heads that share a tile have one entry: broadcast outer dimensions
-// and rows have extent 1.
+// Layout of a map, which has one entry per tile of a cond or bias. Heads that share a tile share
+// its entry: broadcast outer dimensions and rows have extent 1.
 struct mask_layout {
     dims outer, outer_bytes; // of the operand; extent 1 if broadcast
     dims outer_tiles;        // strides in the map; 0 if broadcast

@@ -61,7 +61,7 @@ std::int64_t value_for(const std::vector<std::int64_t>& values, std::int64_t seq
 
 struct numbered_document {
     document extents;
-    std::int64_t number; // even for a row outside every document
+    std::int64_t number; // odd in a document, else even
 };
 
 // Documents are ordered by row. A document may have no rows.

@@ -9,7 +9,7 @@
 
 namespace maskwise {
 
-// A row's keys that the rules do not mask: the union of both spans.
+// The keys of a row that the rules do not mask: the union of `main` and `second`.
 struct row_spans {
     key_span main, second;
     std::int64_t position = 0;

@@ -4,9 +4,10 @@
 
 namespace maskwise {
 
-// Writes dst and statistics. Runs on the threads of `loop` (null: of the caller's oneTBB arena).
-// Scratch comes from `pool`, which several plans may share (null: from the plan's pool). Throws the
-// loop's exceptions, and std::bad_alloc before anything is written. Does not check addresses.
+// Writes dst and statistics. Runs on the threads of `loop`, or of the caller's oneTBB arena if
+// `loop` is null. Scratch comes from `pool`, or from the plan's pool if `pool` is null. Several
+// plans may share a pool. Throws the loop's exceptions, and std::bad_alloc before anything is
+// written. Does not check addresses.
 void run_attention(const tile_plan& plan, const attention_operands& addresses,
                    const attention_numbers& numbers, const parallel_loop* loop = nullptr,
                    scratch_pool<scratch_memory>* pool = nullptr);
@@ -17,14 +18,14 @@ inline void run_attention(const tile_plan& plan, const attention_operands& addre
     run_attention(plan, addresses, plan.numbers, loop);
 }
 
-// Bytes of scratch of an execution on `threads` threads.
+// Returns the bytes of scratch of an execution on `threads` threads.
 std::int64_t scratch_bytes(const tile_plan& plan, int threads);
 
 // Counts the tiles of all heads by treatment. Reads cond and bias. Runs on the calling thread.
 tile_counts count_tiles(const tile_plan& plan, const attention_operands& addresses);
 
 // Returns `loop`, or a loop on the calling thread if the work is too small for several threads.
-// Null if `loop` is null.
+// Returns null if `loop` is null.
 const parallel_loop* loop_for(const tile_plan& plan, const parallel_loop* loop);
 
 // Whether the work is large enough for several threads.

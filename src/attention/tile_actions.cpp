@@ -22,7 +22,7 @@ tile_action action_of_bias(const key_tile& keys, const row_tile& rows, bool mask
     return masks || is_low ? tile_action::defer : tile_action::compute;
 }
 
-// Upper bound on -slope * distance in the tile.
+// Returns an upper bound on -slope * distance in the tile.
 float highest_of_slopes(const key_tile& keys, const row_tile& rows) {
     if (rows.least_slope < 0) return -minus_infinity;
     const std::int64_t last_key = keys.first + keys.keys - 1;

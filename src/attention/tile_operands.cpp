@@ -216,7 +216,7 @@ strided_matrix tile_operands::floats(const strided_matrix& rows, std::int64_t co
     return {bytes_at(dst), elem_type::f32, columns * float_bytes, float_bytes};
 }
 
-// The keys as rows, or as pairs of bf16.
+// Returns the keys as rows, or as pairs of bf16.
 strided_matrix tile_operands::keys_of(const key_tile& keys) {
     ++computed_tiles_;
     if (!has_queries_) load_queries();

@@ -70,7 +70,7 @@ public:
         return classify_tile(plan_, numbers_, rows_, number);
     }
     // Returns the range without leading and trailing tiles that the rules mask in every row. If
-    // `parts > 1`, slice `part` of the remaining tiles.
+    // `parts > 1`, returns slice `part` of the remaining tiles.
     tile_range kept_part(const tile_range& range) const;
     // The number of tiles in the range whose action is `compute`.
     std::int64_t count_computed(const tile_range& range) const;
@@ -82,8 +82,8 @@ public:
                              std::min(plan_.panel, rows_.rows - first)});
     }
 
-    // The operand's matrix of this head, starting at `row`. In pages, the matrix ends with the
-    // row's page.
+    // The operand's matrix of this head, starting at `row`. In a paged cache, the matrix ends with
+    // the row's page.
     strided_matrix matrix(const head_operand& operand, const void* base, std::int64_t row) const;
     // Return the tile's keys or values in the layout that the product kernels read. keys_of also
     // counts the tile as computed, and loads the row tile's queries if they are not loaded.
@@ -95,10 +95,10 @@ public:
     // must still be applied.
     panel_scores multiply(const panel_rows& panel, const key_tile& keys, const strided_matrix& key,
                           float* scores);
-    // Describes the panel's scores of the tile at `scores`, without steps and masks.
+    // Describes `scores` as the panel's scores of the tile, without steps and masks.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
-    // values = values * factor + weights * value. With a fill of -infinity, skips values of keys
-    // that the rules mask for all queries of the panel, or of a document in the panel.
+    // values = values * factor + weights * value. If the fill is -infinity, skips keys that the
+    // rules mask for all queries of the panel, or for all of the panel's queries of a document.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& sums) const;
     bool may_count(const key_tile& keys, const float* maxima) {

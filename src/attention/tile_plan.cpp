@@ -14,7 +14,7 @@ namespace {
 
 // Larger tiles were not faster, and fewer of them would be fully masked.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
-// The keys or values of a head that a worker copies should fit L2.
+// A worker's copies of a head's keys or values should fit L2.
 constexpr std::int64_t most_copied_floats = 1 << 18; // speed
 // Retained scores should fit L2.
 constexpr std::int64_t most_retained_scores = 1 << 16;
@@ -47,7 +47,7 @@ bool is_dense_bf16(const head_operand& operand) {
     return operand.type == elem_type::bf16 && operand.column_bytes == bytes_of(elem_type::bf16);
 }
 
-// Whether products can use bf16 pairs. Dense queries and keys are pairs in place. Values and
+// Whether products can use bf16 pairs. Dense queries and keys are read in place. Values and
 // transposed keys are packed into pairs tile by tile. Kernels of narrow panels have no value pairs,
 // so their weights stay f32.
 bool can_take_pairs(const tile_plan& plan) {
@@ -84,7 +84,7 @@ void bind_operands(tile_plan& plan) {
                              plan.key.column_bytes != plan.key.row_bytes;
 }
 
-// `cache` is the description before its pages are joined.
+// `cache` describes the pages; plan.desc describes whole sequences.
 void bind_pages(tile_plan& plan, const attention_desc& cache) {
     plan.cache_pages = cache.key.extents[0];
     plan.key.page_bytes = plan.desc.key.strides_bytes[0];
@@ -128,8 +128,8 @@ bool is_scattered(const tile_plan& plan, const head_operand& operand) {
            operand.column_count <= most_copied_floats / plan.keys;
 }
 
-// Order `fixed` excludes narrow panels, which sum a score over several vector lanes, and pairs,
-// because a key's index would decide which keys form a pair.
+// Order `fixed` excludes narrow panels, because they sum a score over several vector lanes. It also
+// excludes pairs, because a key's index would decide which keys form a pair.
 plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
     if (desc.order == attention_order::fixed) limits.has_narrow_panels = limits.has_pairs = false;
     return limits;
@@ -238,8 +238,8 @@ template <class Part>
 constexpr auto floats_of = static_cast<std::int64_t>((sizeof(Part) + sizeof(float) - 1) /
                                                      sizeof(float));
 
-// Room for one tile, or for as many tiles as fit L2 if several row tiles or heads use the same
-// tiles.
+// Adds room for one tile. If several row tiles or heads use the same tiles, adds room for as many
+// tiles as fit L2.
 tile_copies lay_out_copies(const tile_plan& plan, const head_operand& operand,
                            std::int64_t tile_floats, worker_layout& layout) {
     const bool is_used_again = plan.row_tiles() > 1 || operand.shared_by > 1;
@@ -275,7 +275,7 @@ worker_layout lay_out_worker(const tile_plan& plan) {
         layout.gathered = add_part(layout, plan.tile_keys * std::max(plan.depth, plan.columns));
     if (!plan.has_float_values() && !plan.copies_value_as_floats())
         layout.values = add_part(layout, plan.tile_keys * plan.columns);
-    layout.bias = add_part(layout, panel_scores); // rules may have slopes
+    layout.bias = add_part(layout, panel_scores); // even without a bias: rules may have slopes
     layout.slopes = add_part(layout, plan.tile_rows);
     if (plan.cond.column_count != 0) layout.conds = add_part(layout, panel_scores / 4 + 1);
     if (plan.cond.shared_rows != 0 || plan.bias.shared_rows != 0)

@@ -21,11 +21,11 @@ namespace maskwise {
 struct head_operand {
     elem_type type = elem_type::f32;
     std::int64_t row_bytes = 0, column_bytes = 0;
-    dims outer_bytes;              // of each dimension of tile_plan::outer
+    dims outer_bytes;              // strides of the dimensions of tile_plan::outer
     std::int64_t shared_by = 1;    // heads of query per head of this operand
     std::int64_t column_count = 0; // 0: the operand is absent
     std::int64_t shared_rows = 0;  // if folded heads share a mask: its number of rows; else 0
-    // For keys or values in pages: the rows of a page, and the bytes from page to page; else 0.
+    // For a paged cache: rows per page, and the page stride in bytes; else 0.
     std::int64_t page_keys = 0, page_bytes = 0;
 
     std::int64_t shared_row(std::int64_t row) const {
@@ -34,8 +34,8 @@ struct head_operand {
 };
 
 // A worker's record of one tile of keys or values. `rows` is the worker's copy, in the layout that
-// the product kernels read. Between the first and the second read of a tile that the kernels can
-// read in place, `rows` is the client's matrix.
+// the product kernels read. If the kernels can read a tile in place, `rows` is the client's matrix
+// until the second read.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
     std::int64_t gathered = 0; // if tiles are gathered: the tile's index over all sequences; else 0
@@ -66,9 +66,9 @@ struct attention_numbers {
     float soft_cap = 0; // 0: none
     score_steps steps;  // scale and soft cap as separate operators
     float fill = 0;
-    // Whether gradients must equal those of the graph's separate operators. Masked scores then have
-    // gradients, too, if the fill is finite. Weights are then always computed from the given
-    // statistics, even if these are too large to be exact.
+    // Whether gradients must equal those of the graph's separate operators. If so, masked scores
+    // with a finite fill have gradients. Weights are computed from the given statistics, even if
+    // the statistics are too large to be exact.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -78,8 +78,8 @@ struct tile_plan {
     attention_desc desc; // with all strides, dst and scale
     const kernel_table* kernels = nullptr;
     const attention_kernels* products = nullptr; // the kernels for the chosen panel
-    // Extents of dst before {rows, columns}; `heads` is their product. Heads with few queries that
-    // share keys and values are folded into rows of one head.
+    // Extents of dst before {rows, columns}; `heads` is their product. Heads that share keys and
+    // values, and have few queries, are folded into the rows of one head.
     dims outer;
     // heads * rows * keys * (depth + columns) is at most 2^60.
     std::int64_t heads = 0, rows = 0, keys = 0, depth = 0, columns = 0;
@@ -112,7 +112,7 @@ struct tile_plan {
     std::int64_t key_tiles() const { return (keys + tile_keys - 1) / tile_keys; }
     // Steps of a product of a query and a key: elements, or pairs.
     std::int64_t depth_steps() const { return in_pairs ? depth / 2 : depth; }
-    // A run of keys must begin at a multiple of this, or the summation order (and the last bits)
+    // A range of keys must begin at a multiple of this, or the summation order (and the last bits)
     // change.
     std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
     // With this many keys per query, memory limits the products, so keys and values are prefetched.
@@ -134,7 +134,7 @@ struct tile_plan {
     std::int64_t state_floats() const { return tile_rows * (2 + columns); }
 };
 
-// What a plan may use. Gradients and order `fixed` turn some of it off.
+// What a plan may use. For gradients and order `fixed`, some members are false.
 struct plan_limits {
     bool folds_heads = true, has_narrow_panels = true, has_pairs = true;
 };

@@ -10,7 +10,7 @@ struct query_rows {
     std::int64_t first, count;
 };
 
-// Bit i is set if the spans hold key first_key + i, for i < keys <= 64.
+// Returns a bit mask: bit i is set if the spans hold key first_key + i, for i < keys <= 64.
 std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
 
 // The keys that the rules do not mask, for the queries of one row tile.
@@ -25,7 +25,7 @@ public:
     // Whether the rules mask a key in any row. state() and hull() may be called only if true.
     bool masks() const { return whole_ != nullptr; }
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
-    // The rules mask all keys outside this span, in every row or for every query of the panel.
+    // The rules mask all keys outside the hull, in each row of the row tile or of the panel.
     key_span hull() const { return whole_->hull(); }
     key_span hull(std::int64_t panel) const { return summaries_[panel].hull(); }
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
@@ -58,11 +58,11 @@ private:
 
     const tile_plan& plan_;
     const mask_rules* rules_;
-    row_spans* spans_;         // of each row
-    spans_summary* summaries_; // of each panel, then of all rows
+    row_spans* spans_;         // one per row
+    spans_summary* summaries_; // one per panel, then one of all rows
     std::int32_t* panel_spans_;
     std::int64_t rows_ = 0;
-    const spans_summary* whole_ = nullptr; // of all rows; null if the rules mask no key
+    const spans_summary* whole_ = nullptr; // summary of all rows; null if the rules mask no key
 };
 
 } // namespace maskwise

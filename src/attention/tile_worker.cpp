@@ -72,7 +72,7 @@ std::int64_t tile_worker::add_filled(const tile_range& range, float* sums) const
     return count;
 }
 
-// A state whose queries all share one row of values.
+// Returns a state whose queries all share one row of values.
 panel_state tile_worker::same_values() const {
     float* const values = operands_.part(plan_.worker.sums);
     return {values + plan_.columns, values + plan_.columns + plan_.panel, values};
@@ -138,9 +138,9 @@ void tile_worker::write(float* state, bool is_normalized) {
     });
 }
 
-// A row without a score above -infinity is NaN, or 0 with inf_as_zero or without keys. A NaN sum
-// makes the row NaN, or 0 with nan_as_zero. A NaN sink makes the sum NaN even if no tile was
-// computed.
+// A row without a score above -infinity is 0 if inf_as_zero is set or there are no keys, else NaN.
+// A row with a NaN sum is 0 if nan_as_zero is set, else NaN. A NaN sink makes the sum NaN even if
+// no tile was computed.
 void tile_worker::write_panel(const panel_rows& panel, const panel_state& state,
                               bool is_normalized) {
     float* const factor = operands_.part(plan_.worker.factor);

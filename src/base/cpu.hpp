@@ -53,8 +53,8 @@ bool onednn_has_matrix_products(const cpu_reader& cpu, std::string_view onednn_m
 // line. Thread-safe.
 bool may_use_tiles();
 
-// The highest of `supported` that both caps allow. `max_isa` and `onednn_max_isa` are the values of
-// MASKWISE_MAX_ISA and ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
+// Returns the highest of `supported` that both caps allow. `max_isa` and `onednn_max_isa` are the
+// values of MASKWISE_MAX_ISA and ONEDNN_MAX_CPU_ISA. An empty value sets no cap. neon_bf16 is
 // chosen only if max_isa names it, because it has run in emulation only. Throws argument_error if
 // max_isa is unknown or not supported. An unknown onednn_max_isa sets no cap, because oneDNN
 // defines that variable.

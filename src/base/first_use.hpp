@@ -12,9 +12,9 @@ namespace maskwise {
 // variable's guard stays locked in the child.
 std::unique_lock<std::recursive_mutex> lock_first_use();
 
-// Tries for about a second to lock the same mutex. Returns an unlocked lock if this fails. For
-// callers in library constructors: they hold the loader's lock, for which the mutex's owner may
-// wait.
+// Tries for about a second to lock the mutex of lock_first_use(). Returns an unlocked lock on
+// failure. For callers in library constructors: they hold the loader's lock, for which the mutex's
+// owner may wait.
 std::unique_lock<std::recursive_mutex> try_to_lock_first_use();
 
 // The slow path of at_first_use. Not inlined, because inlining would give every caller a stack
@@ -30,9 +30,9 @@ template <auto make>
     return *created;
 }
 
-// The value of make(), which is called once per process, at first use. If make() throws, the next
-// call tries again. The value is never destroyed, because the client's exit handlers may use it.
-// Thread-safe.
+// Returns the value of make(), which is called once per process, at first use. If make() throws,
+// the next call tries again. The value is never destroyed, because the client's exit handlers may
+// use it. Thread-safe.
 template <auto make>
 auto& at_first_use() {
     static constinit std::atomic<decltype(make())*> instance{nullptr};

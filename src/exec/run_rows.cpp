@@ -29,7 +29,7 @@ struct source_span : key_span {
     std::size_t first_action = 0;
 };
 
-// Strides in bytes between rows of an action's side and cond.
+// Row strides, in bytes, of an action's side operand and cond.
 struct row_move {
     std::int64_t side = 0, cond = 0;
 };
@@ -145,7 +145,7 @@ private:
     }
 
     void bind_causal(std::size_t side) {
-        std::int64_t move = 0; // the plan requires a side of one element per row
+        std::int64_t move = 0; // unused: the side operand has one element per row
         ranges_[1] = {{0, plan_.columns}, nullptr, side_of(side, move).value, action_count_};
         range_count_ = 2;
         set_boundary();

@@ -91,8 +91,8 @@ private:
 
     pack_tile describe(std::size_t operand, const operand_access& access, std::byte* strided,
                        const lines_ahead& next) const {
-        // Windows (see byte_windows) may read past the operand's elements. An end of 0 allows no
-        // windows. With negative strides, the comparison alone would allow windows.
+        // Windows (see byte_windows) may read past the tile's elements, but not past windows_end. 0
+        // forbids windows; the comparison alone would allow windows if strides are negative.
         const std::int64_t end = plan_.windows_end[operand];
         const bool windows = end != 0 && strided - begin_[operand] + access.windows_reach <= end;
         return {strided, buffer(operand), access.layout, windows, next};

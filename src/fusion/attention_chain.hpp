@@ -34,8 +34,8 @@ struct attention_chain {
 
 // Whether `order` is a permutation of 0 to its size - 1.
 bool is_order(const std::vector<std::int64_t>& order);
-// Adapts `order` to a tensor of this rank. If the rank differs from the order's size, returns
-// nullopt unless the rank is at least 2 and the order moves only the last two dimensions.
+// Adapts `order` to a tensor of this rank. If the rank differs from the order's size, the rank must
+// be at least 2, and the order must move only the last two dimensions. Else returns nullopt.
 std::optional<std::vector<int>> order_for(int rank, const std::vector<int>& order);
 // The order of a transpose by `first` and then by `next`. Both orders have the same size.
 std::vector<int> joined(const std::vector<int>& first, const std::vector<std::int64_t>& next);

@@ -88,7 +88,8 @@ private:
         return chain_.operands.size() - 1;
     }
 
-    // Keeps room for an operator (a step, a rounding step and an operand) and a SoftMax (a step).
+    // Whether the chain lacks room for three steps (an operator, its rounding and a SoftMax) or for
+    // one operand.
     bool is_full() const { return chain_.steps.size() + 3 > max_row_actions || !has_room(1); }
     bool has_room(std::size_t operands) const {
         return chain_.operands.size() + operands <= max_row_operands;

@@ -29,8 +29,8 @@ public:
 
     const attention_form& form() const { return form_; }
     std::size_t operands() const { return types_.size(); }
-    // `addresses` holds the addresses of the operands, then of the terms. Throws argument_error if
-    // a number's address is null.
+    // `addresses` holds the addresses of the operands, then of the causal offset's terms. Throws
+    // argument_error if a number's address is null.
     attention_numbers read(const tile_plan& plan, std::span<const void* const> addresses) const;
     // The causal mask, or nullopt if there is none. Throws argument_error if a term's address is
     // null.

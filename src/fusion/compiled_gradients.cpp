@@ -25,8 +25,8 @@ tensor_desc without_last_one(tensor_desc statistics) {
     return statistics;
 }
 
-// A gradients_chain multiplies the scores' gradient only by the scale before the mask. A Tanh, or a
-// factor after the mask, would need more, so both are refused.
+// A gradients_chain multiplies the scores' gradient only by the scale before the mask. A Tanh or a
+// factor after the mask would need further factors, so both are refused.
 attention_form form_of(const row_chain& rows, std::span<const tensor_desc> operands) {
     attention_form form =
         make_attention_form(rows, [&](std::size_t i) { return is_one_number(operands[i]); });

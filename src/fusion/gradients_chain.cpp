@@ -101,14 +101,15 @@ void gradients_finder::take_input(const logical_tensor& input, logical_tensor& t
     target = input;
 }
 
-// The value after a TypeCast, if a TypeCast is the value's only consumer; else the value.
+// Returns the TypeCast's result if a TypeCast is the value's only consumer, else the value.
 std::size_t gradients_finder::take_cast(std::size_t value) {
     const op* const user = policy_.only_reader(value);
     if (user == nullptr || user->kind != op_kind::type_cast) return value;
     return take(user, op_kind::type_cast).outputs[0].id;
 }
 
-// The sum of the gradient over the heads of a group if the graph has this sum, else the gradient.
+// Returns the gradient's sum over a group's heads if the graph computes this sum, else the
+// gradient.
 std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     const op* const user = policy_.only_reader(gradient);
     results_.insert(user == nullptr ? gradient : user->outputs[0].id);

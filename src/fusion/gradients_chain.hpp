@@ -26,7 +26,7 @@ struct gradients_chain {
     // Whether the heads of each group share keys and values. The third dimension from the end then
     // counts a group's heads, and gradients of key and value are sums over this dimension.
     bool grouped_queries = false;
-    // The type to which the graph rounds each head's gradients before the sum. f32: no rounding.
+    // The type to which the graph rounds each head's gradients before this sum. f32: no rounding.
     data_type head_type = data_type::f32;
 
     // Ids of the inputs: query, key, value, dst, dst_gradient and statistics, then the rows'

@@ -29,14 +29,14 @@ public:
         return leaves(value) ? nullptr : values_.only_reader(value);
     }
 
-    // Later chains and blocks must not include these operators.
+    // Keeps the operators `op_ids` out of later chains and blocks.
     void mark_taken(std::span<const std::size_t> op_ids) {
         taken_.insert(op_ids.begin(), op_ids.end());
     }
     virtual bool may_take(const op& op) const { return !taken_.contains(op.id); }
     // Whether the value is an output of the graph or partition.
     virtual bool leaves(std::size_t value) const = 0;
-    // Which of two inputs is the row; nullopt if the policy cannot tell.
+    // Returns input a or b, whichever is the row; nullopt if the policy cannot tell.
     virtual std::optional<std::size_t> row_of(const op& user, std::size_t a,
                                               std::size_t b) const = 0;
     virtual bool may_begin_with(std::size_t) const { return true; }
@@ -46,8 +46,7 @@ public:
     // Whether an operator may follow a SoftMax whose result has this type. The chain does not round
     // the SoftMax's result to this type before the operator.
     virtual bool may_follow_soft_max(data_type type) const = 0;
-    // Whether numbers that scale query and key may scale the scores instead. Scaled scores are
-    // rounded differently.
+    // Whether scale factors of query and key may scale the scores instead, which changes rounding.
     virtual bool may_scale_scores() const { return false; }
 
 protected:
@@ -76,8 +75,8 @@ private:
 };
 
 // For graphs of single-operator partitions. Any value may be an operand. The row is the input with
-// the result's shape. If both inputs have this shape, the row is the first, unless the graph
-// computes the second and not the first. A value between two operators is rounded to its tensor's
+// the result's shape. If both inputs have this shape, the row is the first one that the graph
+// computes, else the first input. A value between two operators is rounded to its tensor's
 // type.
 class graph_policy : public match_policy {
 public:
@@ -87,7 +86,7 @@ public:
     bool may_take(const op& op) const override {
         return match_policy::may_take(op) && stands_alone_(op.id);
     }
-    // A value without a user is an output of the graph.
+    // A value without a consumer is an output of the graph.
     bool leaves(std::size_t value) const override { return values().users(value).empty(); }
     std::optional<std::size_t> row_of(const op& user, std::size_t a, std::size_t b) const override;
     bool may_begin_with_cast() const override { return true; }

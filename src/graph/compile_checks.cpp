@@ -9,9 +9,9 @@ namespace maskwise::graph {
 namespace {
 
 // The order of the model's dimensions. If the order is not row-major, trailing dimensions of extent
-// 1 are moved outermost, which changes no address. Without this, a dimension of extent 1 could be
-// innermost and share stride 1 with another dimension. oneDNN 3.7 to 3.13 then computes a fused Add
-// and SoftMax along the dimension as if the tensor were row-major.
+// 1 are moved outermost, which changes no address. Without the move, a dimension of extent 1 could
+// be innermost and share stride 1 with another dimension. For such strides, oneDNN 3.7 to 3.13
+// computes a fused Add and SoftMax along the dimension as if the tensor were row-major.
 dimension_order order_like(const logical_tensor& model) {
     auto order = order_of(meant_strides(model));
     const int rank = model.extents.rank();

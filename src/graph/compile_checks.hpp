@@ -27,10 +27,9 @@ void require_readable(const logical_tensor& input, const std::string& name);
 void require_fitting_dst(const logical_tensor& dst, const dims& inferred);
 
 // Sets the shape of `dst`, and its strides unless the client fixed them. With layout `any`, dst
-// becomes dense in the dimension order of the first tensor of `models` with dst's shape, as oneDNN
-// does with src_0, or row-major if no model has it. With layout `strided` and an unknown shape, dst
-// becomes dense and row-major. Throws argument_error for a layout that Maskwise cannot write
-// (undef, opaque).
+// becomes dense in the dimension order of the first tensor of `models` with dst's shape. If there
+// is no such model, or if layout is `strided` and the shape is unknown, dst becomes dense and
+// row-major. Throws argument_error for a layout that Maskwise cannot write (undef, opaque).
 void complete_output(logical_tensor& dst, const dims& shape,
                      std::span<const logical_tensor* const> models);
 

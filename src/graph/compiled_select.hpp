@@ -35,10 +35,9 @@ struct compiled_select {
 };
 
 // Compiles `select` for these tensors. Each operand is the first tensor with its id; other tensors
-// are ignored. A dst with layout `any` becomes dense in the order of the first of src_0, src_1 and
-// cond that has dst's shape, so that most of the traffic is contiguous. Throws argument_error
-// (missing id, unknown input shape, unreadable layout, types outside the schema) and shape_error
-// (broadcast, dst of another shape).
+// are ignored. A dst with layout `any` becomes dense, in the dimension order of the first of src_0,
+// src_1 and cond that has dst's shape. Throws argument_error (missing id, unknown input shape,
+// unreadable layout, types outside the schema) and shape_error (broadcast, dst of another shape).
 compiled_select compile_select(const op& select, std::span<const logical_tensor> inputs,
                                std::span<const logical_tensor> outputs);
 

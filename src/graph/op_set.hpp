@@ -18,8 +18,8 @@ bool reads(std::span<const op> ops, std::size_t tensor);
 // The inputs that no operator of the list outputs, one entry per input slot.
 std::vector<logical_tensor> outer_inputs(std::span<const op> ops);
 
-// Operators in topological order, divided by a chain: those that the chain's input depends on run
-// before the chain, all others after it. Neither part contains the chain's operators.
+// The operators around a chain. The chain's input depends on the operators of `before`. `after` has
+// all others. Neither list contains the chain's operators.
 struct division {
     std::vector<op> before, after; // each in the order of `ops`
 };
@@ -30,8 +30,8 @@ struct node_ports {
     std::vector<std::size_t> inputs, outputs; // tensors
 };
 
-// Indexes of the nodes. Repeatedly picks the first node whose inputs are all available, so nodes in
-// topological order are not reordered. Nodes that depend on a cycle are missing.
+// Returns the nodes' indexes. Repeatedly picks the first node whose inputs are all available, so
+// nodes in topological order are not reordered. Nodes that depend on a cycle are missing.
 std::vector<std::size_t> topological_order(std::span<const node_ports> nodes);
 
 } // namespace maskwise::graph

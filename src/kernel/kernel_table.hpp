@@ -55,11 +55,12 @@ struct kernel_table {
     attention_kernels attention_panel_of_4, attention_panel_of_1;
 };
 
-// One table per compiled instruction set. Callers must run only kernels that the CPU supports.
+// Returns a table per compiled instruction set. Callers must run only kernels that the CPU
+// supports.
 __attribute__((visibility("default"))) std::span<const kernel_table* const> kernel_tables();
 
-// The table of exactly this instruction set. Throws argument_error if there is none. AMX products
-// also need may_use_tiles().
+// Returns the table of exactly this instruction set. Throws argument_error if there is no table.
+// AMX products also need may_use_tiles().
 const kernel_table& kernel_table_for(isa target);
 
 // "select_x32_uuz_stream": bits of an element; classes of cond, src_0 and src_1 (u: unit, z: zero);
@@ -71,8 +72,8 @@ std::string to_string(const pick_key& key);
 std::string to_string(const pack_key& key);
 std::string_view to_string(access_kind kind);
 
-// The entry with this key. Every table has all keys of kernel_list.inc. Throws argument_error for
-// any other key.
+// Returns the entry with this key. Every table has all keys of kernel_list.inc. Throws
+// argument_error for any other key.
 template <class Entry>
 const Entry& find_kernel(std::span<const Entry> entries, const decltype(Entry::key)& key) {
     for (const Entry& entry : entries)

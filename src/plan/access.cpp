@@ -49,8 +49,9 @@ void lay_out_groups(operand_access& access, const levels& loops, int next) {
     access.layout.blocks = static_cast<std::int64_t>(access.layout.block_offsets.size());
 }
 
-// The levels from `first` on become items until there are enough_items, the remaining levels groups
-// and blocks. A single remaining level also becomes items if the total is at most 2 * enough_items.
+// The levels from `first` on become items until there are enough_items. The remaining levels become
+// groups and blocks. A single remaining level also becomes items if the total is at most twice
+// enough_items.
 void lay_out_items(operand_access& access, const levels& loops, int first) {
     int last = first;
     while (last < loops.count && product(loops, first, last) < enough_items) ++last;
@@ -73,8 +74,8 @@ void lay_out_steps(operand_access& access, const levels& loops) {
     lay_out_groups(access, loops, 1);
 }
 
-// Byte offsets of the elements that the levels `numbers` span: offsets_of in the operand, places_of
-// in a buffer that holds all levels.
+// Byte offsets of the elements that the levels `numbers` span. offsets_of: in the operand.
+// places_of: in a buffer that holds all levels.
 std::vector<std::int32_t> offsets_of(const levels& loops, std::span<const int> numbers) {
     levels picked;
     for (const int i : numbers) picked.append(loops[i]);
@@ -124,7 +125,7 @@ void lay_out_windows(operand_access& access) {
         farthest(access.layout.block_offsets);
 }
 
-// The access that packs an operand into a buffer, or for dst unpacks it from the buffer.
+// Returns the access that packs an operand into a buffer. For dst, the access unpacks the buffer.
 operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
                              const kernel_table& kernels) {
     operand_access access;
@@ -156,7 +157,7 @@ operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
     return access;
 }
 
-// The tile's loops in which the operand moves, ascending by stride, so negative strides come first.
+// Returns the tile's loops in which the operand's stride is not 0, in ascending order of stride.
 levels moving_levels(const loop_nest& nest, const tile_extents& extents, std::size_t operand) {
     levels moving;
     for (const int d : nest.numbers()) {
@@ -182,15 +183,14 @@ bool walks_forward(const loop_nest& nest, const tile_extents& extents, std::size
 }
 
 // Whether hardware prefetchers predict the operand's next piece (a run of adjacent cache lines).
-// For a transposed operand, only if no other operand is gathered, scattered, packed by steps or
-// transposed.
+// `packed_alone`: no other operand is gathered, scattered, packed by steps or transposed.
 bool is_predicted(const loop_nest& nest, const tile_extents& extents, std::size_t operand,
                   access_kind kind, bool packed_alone) {
     if (kind == access_kind::direct) return true;
     return kind == access_kind::transpose ? packed_alone : walks_forward(nest, extents, operand);
 }
 
-// A piece may begin within a cache line, so its last byte may be in one more line.
+// A piece may begin within a cache line, so the piece's last byte may be in one more line.
 std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& pieces,
                                               std::int64_t last_byte) {
     std::vector<std::int32_t> offsets;
@@ -208,7 +208,7 @@ std::vector<std::int32_t> a_byte_in_each_line(const std::vector<std::int32_t>& p
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone) {
     const levels moving = moving_levels(nest, extents, operand);
-    // Operands that run backwards are left to the hardware prefetchers.
+    // Negative strides are left to the hardware prefetchers.
     if (moving.count > 0 && moving[0].stride_bytes < 0) return {};
     // Levels whose steps skip no line form one dense piece; the other levels repeat the piece.
     std::int64_t last_byte = nest.width_bytes[operand] - 1;
@@ -217,7 +217,7 @@ std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extent
         last_byte += (next->extent - 1) * next->stride_bytes;
     levels pieces;
     for (; next != moving.end(); ++next) pieces.append(*next);
-    // So are separate pieces whose lines hold fewer than eight elements on average.
+    // Not prefetched: separate pieces whose lines hold fewer than eight elements on average.
     const std::int64_t lines = last_byte / line_bytes + 1;
     const std::int64_t all_lines = lines * product(pieces);
     if (pieces.count > 0

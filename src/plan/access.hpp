@@ -19,8 +19,8 @@ struct operand_access {
     std::int64_t repeats = 1;
     std::int64_t buffer_bytes = 0;  // with slack; 0 if direct
     std::int64_t windows_reach = 0; // bytes from the tile's first element to the end of all windows
-    // In plans that pack: offsets of the tile's cache lines, which are prefetched one tile ahead,
-    // also of a scattered dst, because a partial write loads its line first.
+    // Offsets of the tile's cache lines, which are prefetched one tile ahead. Empty in plans that
+    // do not pack. Includes a scattered dst, because a partial write loads its line first.
     std::vector<std::int32_t> lines;
     pack_fn pack = nullptr;
 };
@@ -31,7 +31,7 @@ struct operand_access {
 std::vector<std::int32_t> lines_of_tile(const loop_nest& nest, const tile_extents& extents,
                                         std::size_t operand, access_kind kind, bool packed_alone);
 
-// Byte offsets in the operand of one row's elements, in dst's order.
+// Returns the byte offsets of one row's elements in the operand, in dst's order.
 std::vector<std::int32_t> column_offsets(const loop_nest& nest, const tiling& tile,
                                          const tile_extents& extents, std::size_t operand);
 

@@ -19,7 +19,7 @@ constexpr std::int64_t largest_box_bytes = 32 << 10;
 // box::fill grows a box up to the smaller of these sizes, so that its buffers and offsets fit L1.
 constexpr std::int64_t usual_box_bytes = 8192;
 constexpr std::int64_t usual_box_elements = 4096;
-// Operands up to these sizes stay in L2 and in L1, for any box.
+// Operands up to cached_bytes stay in L2, and up to cached_in_l1_bytes in L1, for any box.
 constexpr std::int64_t cached_bytes = 256 << 10;
 constexpr std::int64_t cached_in_l1_bytes = 32 << 10;
 // Upper bound on an element's offset in a box, so that its last byte's offset also fits 32 bits.
@@ -30,7 +30,7 @@ public:
     explicit box(const loop_nest& nest) : nest_(nest) { extent_.fill(1); }
 
     // Grows the box until the operand's contiguous pieces are `bytes` long. Stops earlier if the
-    // operand has a gap of more than a cache line, or if the box has no room.
+    // operand has a gap of more than a cache line, or if the box is as large as allowed.
     void reach(std::size_t operand, std::int64_t bytes) {
         std::int64_t run = nest_.width_bytes[operand];
         for (const int d : by_stride(operand)) {
@@ -84,7 +84,8 @@ private:
         return largest;
     }
 
-    // The loop's largest extent with offsets within 32 bits and at most `most` elements in the box.
+    // Returns the loop's largest extent with offsets within 32 bits and at most `most` elements in
+    // the box.
     std::int64_t room_for(int d, std::int64_t most) const {
         std::int64_t reach = largest_offset;
         for (const int other : nest_.numbers())
@@ -111,7 +112,7 @@ private:
         extent_[static_cast<std::size_t>(d)] = next;
     }
 
-    // The loops along which the operand moves, shortest stride first.
+    // Returns the loops in which the operand's stride is not 0, shortest stride first.
     std::vector<int> by_stride(std::size_t operand) const {
         std::vector<int> loops;
         for (const int d : nest_.numbers())

@@ -114,8 +114,8 @@ void lay_out_grid(select_plan& plan) {
     }
 }
 
-// The operand's largest buffer over all tile shapes. Tail tiles may pack an overlapping source that
-// full tiles read in place.
+// Returns the operand's largest buffer over all tile shapes. Tail tiles may pack an overlapping
+// source that full tiles read in place.
 std::int64_t buffer_bytes(const select_plan& plan, std::size_t operand) {
     std::int64_t most = 0;
     for (const tile_shape& shape : plan.shapes)

@@ -32,10 +32,10 @@ struct basic_loop_nest {
     int rank = 0;
     std::array<basic_loop<Operands>, max_rank> loops{};
     std::array<std::int64_t, Operands> width_bytes{};
-    // Bytes from the operand's element {0, ..., 0} to where the loops begin; 0 unless dst runs
-    // backwards.
+    // Bytes from the operand's element {0, ..., 0} to where the loops begin; 0 unless dst has
+    // negative strides.
     std::array<std::int64_t, Operands> first_bytes{};
-    std::int64_t elements = 0; // of dst; if 0, the rank is 0, too
+    std::int64_t elements = 0; // of dst; if 0, the rank is also 0
 
     const basic_loop<Operands>& operator[](int i) const {
         return loops[static_cast<std::size_t>(i)];

@@ -19,7 +19,7 @@ void move_innermost(loop_order& order, int loop) {
     if (position != end) std::rotate(position, position + 1, end);
 }
 
-// The operand's distinct bytes in all loops inside `loop`.
+// Returns the operand's distinct bytes in all loops inside `loop`.
 std::int64_t bytes_inside(const loop_nest& nest, int loop, std::size_t operand) {
     std::int64_t bytes = nest.width_bytes[operand];
     for (const int d : nest.numbers().first(static_cast<std::size_t>(loop)))
@@ -37,8 +37,8 @@ void reuse_shared_operands(loop_order& order, const loop_nest& nest) {
                 move_innermost(order, d);
 }
 
-// Makes successive tiles reuse operands that an earlier tile packed. cond is last, because tiles
-// share cond most.
+// Makes successive tiles reuse operands that an earlier tile packed. cond is last, because cond is
+// shared by the most tiles.
 void reuse_packed_operands(loop_order& order, const loop_nest& nest, const tiling& tile,
                            const per_operand<bool>& is_moved) {
     const auto outermost_first = order.loops;
@@ -48,8 +48,9 @@ void reuse_packed_operands(loop_order& order, const loop_nest& nest, const tilin
                 move_innermost(order, d);
 }
 
-// The loop along which the operand's memory continues right after the tile's contiguous pieces. -1
-// if the tile covers every loop along which the operand moves, or if the pieces are long.
+// Returns the loop along which the operand's memory continues right after the tile's contiguous
+// pieces. -1 if the tile covers every loop in which the operand's stride is not 0, or if the pieces
+// are long.
 int next_in_memory(const loop_nest& nest, const tiling& tile, std::size_t operand) {
     int nearest = -1;
     const auto stride = [&](int d) { return std::abs(nest[d].stride_bytes[operand]); };

@@ -44,8 +44,8 @@ plan_cache& cache() {
     return at_first_use<[] { return plan_cache(); }>();
 }
 
-// fork() holds the mutex. Else another thread could hold it during the fork, and nothing would ever
-// unlock the child's copy, because the child lacks that thread.
+// fork() holds the mutex. Else another thread could hold the mutex during the fork. The child's
+// copy would then stay locked, because the child lacks that thread.
 [[maybe_unused]] const int watching_forks = pthread_atfork(
     [] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
 

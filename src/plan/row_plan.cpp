@@ -96,8 +96,8 @@ void require_layouts(const row_desc& desc) {
     require_apart(desc.result, "the result");
 }
 
-// The chain after merging the loops of all tensors. The last dimension is the result's innermost
-// loop.
+// Returns the chain after merging the loops of all tensors. The last dimension is the result's
+// innermost loop.
 row_desc collapsed(row_desc desc) {
     operand_descs<max_row_operands + 2> tensors{&desc.scores};
     for (std::size_t i = 0; i < desc.operands.size(); ++i) tensors[1 + i] = &desc.operands[i];

@@ -54,7 +54,7 @@ struct row_quantize {
     float scale, zero_point;
 };
 
-// A chain over tensors. scores and result have the same shape, and operands broadcast to that
+// A chain of row operations. scores and result have the same shape, and operands broadcast to that
 // shape. With a SoftMax or a causal mask, a row is the last dimension. Else a row is the innermost
 // loop after merging the loops of all tensors. Along a row, scores and result are dense; an operand
 // is dense or has one element.
@@ -87,15 +87,15 @@ struct row_plan {
     dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    // If rows are cut into pieces: columns of a row's last piece; the last dimension of `outer`
-    // then counts pieces. Else equal to `columns`.
+    // Columns in the last piece of each row. If rows are divided into pieces, the last dimension of
+    // `outer` counts the pieces of a row. Else equal to `columns`.
     std::int64_t last_columns = 0;
     row_operand scores, result;
     std::optional<row_operand> statistics;
     std::vector<row_operand> operands;
     std::vector<row_step> steps;
     std::optional<row_soft_max> soft_max;
-    float inverse_scale = 1, zero_point = 0; // stored: value * inverse_scale + zero_point
+    float inverse_scale = 1, zero_point = 0; // result = value * inverse_scale + zero_point
     bool streams = false; // stores bypass the caches unless the result overwrites the scores
 };
 
@@ -104,8 +104,8 @@ struct row_plan {
 inline constexpr std::int64_t held_row_columns = 8192;
 inline constexpr std::size_t max_row_operands = 8;
 
-// A plan with the kernels of `target`. Throws argument_error for a type, a stride or a size that
-// rows do not support. If scores and result have `stream_from_bytes` or more together, stores
+// Returns a plan with the kernels of `target`. Throws argument_error for a type, a stride or a size
+// that rows do not support. If scores and result have `stream_from_bytes` or more together, stores
 // bypass the caches.
 row_plan make_row_plan(const row_desc& desc, isa target,
                        std::int64_t stream_from_bytes = std::numeric_limits<std::int64_t>::max());

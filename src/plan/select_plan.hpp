@@ -23,7 +23,8 @@ struct tile_shape {
     std::int64_t rows = 1;
     std::int64_t columns = 1;
     per_operand<operand_access> access;
-    // For pick_fn, which runs if a tile selects from both sources; empty if packing is faster.
+    // Offsets for pick_fn, which runs if a tile selects from both sources; empty if packing is
+    // faster.
     std::vector<std::int32_t> pick_offsets;
 };
 
@@ -47,7 +48,7 @@ public:
     std::vector<tile_shape> shapes;
     per_operand<std::int64_t> buffer_offset{};
     std::int64_t scratch_bytes = 0;          // all buffers together
-    per_operand<std::int64_t> windows_end{}; // result of the function windows_end
+    per_operand<std::int64_t> windows_end{}; // windows must not read past this byte
     bool packs = false;                      // some operand is not direct
 
     select_key key{};
@@ -61,18 +62,19 @@ public:
 std::shared_ptr<const select_plan> build_plan(const select_desc& desc, isa target,
                                               std::int64_t stream_from_bytes);
 
-// The plan for `desc`, cached or new. `desc` has dst and all strides. Thread-safe. cond has one
-// byte per element. src_0, src_1 and dst have equal widths (1, 2, 4, 8 or 16 bytes) or are strings.
-// Throws shape_error if an input does not broadcast one-way to dst or byte counts overflow. Throws
-// argument_error if widths differ, an operand lacks strides, strings are not aligned, or elements
-// of dst may overlap (see dst_overlaps in plan/collapse.hpp). Throws as active_isa() and
-// stream_threshold_bytes() do.
+// Returns the plan for `desc`, cached or new. `desc` has dst and all strides. Thread-safe. cond has
+// one byte per element. src_0, src_1 and dst have equal widths (1, 2, 4, 8 or 16 bytes) or are
+// strings. Throws shape_error if an input does not broadcast one-way to dst or byte counts
+// overflow. Throws argument_error if widths differ, an operand lacks strides, strings are not
+// aligned, or elements of dst may overlap (see dst_overlaps in plan/collapse.hpp). Throws as
+// active_isa() and stream_threshold_bytes() do.
 std::shared_ptr<const select_plan> make_select_plan(const select_desc& desc);
 
-// The plan that copies elements from one layout to another: a Select that always selects src_0.
+// Returns the plan that copies elements from one layout to another: a Select that always selects
+// src_0.
 std::shared_ptr<const select_plan> make_copy_plan(const tensor_desc& src, const tensor_desc& dst);
 
-// One line: loops, tile, loop order, access of each operand, kernel, instruction set.
+// Returns one line: loops, tile, loop order, access of each operand, kernel, instruction set.
 std::string to_string(const select_plan& plan);
 
 } // namespace maskwise

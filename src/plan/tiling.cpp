@@ -7,7 +7,7 @@
 namespace maskwise {
 namespace {
 
-// If rows are shorter than this, tiles are boxes, because short rows spend their time on row ends
+// Shorter rows use the tiles of choose_box, because direct tiles would spend their time on row ends
 // and on partial cache lines. The second bound is for rows of whole cache lines.
 constexpr std::int64_t least_row_bytes = 1024;
 constexpr std::int64_t least_whole_row_bytes = 256;
@@ -66,7 +66,8 @@ void split_rows_and_columns(const loop_nest& nest, tiling& tile) {
         return count;
     };
     const int dense = dense_loops(nest, tile.extent);
-    // With long rows, operands that repeat from row to row are read in place.
+    // Long rows become one column loop, so operands that are broadcast from row to row are read in
+    // place.
     const bool long_rows = dense > 0 && rows_are_long(nest, tile[0]) && loops_from(1) < 2;
     tile.column_loops = long_rows ? 1 : dense;
     const int beyond = loops_from(tile.column_loops);

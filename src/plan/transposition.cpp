@@ -29,7 +29,7 @@ bool pays_to_transpose(const levels& loops, const transposition& t, std::int64_t
     return (groups >= few && items >= few) || groups >= many || (pixels && items >= many);
 }
 
-// Whether more lines of these items map to one L1 set than it has ways.
+// Whether more lines of these items map to one L1 set than the set has ways.
 bool exceeds_l1_ways(std::span<const std::int32_t> offsets, const cache_facts& caches) {
     const std::int64_t sets = caches.l1_bytes / (line_bytes * caches.l1_ways);
     std::array<std::int64_t, max_block_items> lines;

@@ -17,7 +17,7 @@ constexpr std::int64_t longest_gap_bytes = 2048;
 
 using byte_places = std::array<std::int32_t, register_bytes>;
 
-// Offsets in the operand of the bytes of one register, which begins at packed byte `first`.
+// Returns the offset in the operand of each byte of a register that starts at packed byte `first`.
 byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_bytes,
                       std::int64_t first) {
     byte_places places;
@@ -29,7 +29,7 @@ byte_places places_of(std::span<const std::int32_t> offsets, std::int64_t item_b
     return places;
 }
 
-// Offsets of the fewest windows that cover `places`.
+// Returns the offsets of the fewest windows that cover `places`.
 std::vector<std::int32_t> cover_places(byte_places places) {
     std::sort(places.begin(), places.end());
     std::vector<std::int32_t> windows;
@@ -38,7 +38,8 @@ std::vector<std::int32_t> cover_places(byte_places places) {
     return windows;
 }
 
-// Power-of-two moves that copy one item. choose_windows counts a window as two moves.
+// Returns how many moves of power-of-two width copy one item. choose_windows counts a window as two
+// moves.
 std::int64_t moves_of(std::int64_t item_bytes) {
     return std::has_single_bit(static_cast<std::uint64_t>(item_bytes)) ? 1 : 2;
 }

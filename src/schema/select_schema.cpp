@@ -82,7 +82,7 @@ std::string sources_of(const select_schema& schema) {
     return std::string(schema.inputs[1]) + " and " + std::string(schema.inputs[2]);
 }
 
-// The shape of dst; nullopt if cond does not broadcast with the common shape of the sources.
+// Returns the shape of dst; nullopt if cond does not broadcast with the sources' common shape.
 std::optional<dims> join_cond(broadcast_rule rule, const dims& cond, dims sources) {
     if (rule == multidirectional) return broadcast_numpy(cond, sources);
     if (broadcasts_one_way(cond, sources)) return sources;

@@ -9,7 +9,7 @@
 
 namespace maskwise {
 
-// nullopt for anything but "none" and "numpy".
+// Returns nullopt for any text but "none" and "numpy".
 std::optional<auto_broadcast> parse_auto_broadcast(std::string_view text);
 
 // How a dialect combines three shapes under auto_broadcast::numpy.
@@ -38,7 +38,7 @@ inline const select_schema& onednn_select() {
     return schema_of(dialect::onednn_select);
 }
 
-// Throws argument_error if the schema does not allow a type. The text holds the dialect,
+// Throws argument_error if the schema does not allow a type. The error's text holds the dialect,
 // the operand, its type and the expected types.
 void check_types(const select_schema& schema, data_type cond, data_type src_0, data_type src_1,
                  data_type dst);

@@ -28,7 +28,8 @@ inline std::int64_t aligned_stride(const tensor_desc& tensor, int d, int rank) {
     return dimension >= 0 && tensor.extents[dimension] != 1 ? tensor.strides_bytes[dimension] : 0;
 }
 
-// Returns the strides of `tensor` in all dimensions of `target`, to which it broadcasts one-way.
+// Returns the strides of `tensor` in all dimensions of `target`. `tensor` must broadcast one-way to
+// `target`.
 dims broadcast_strides(const tensor_desc& tensor, const dims& target);
 
 } // namespace maskwise

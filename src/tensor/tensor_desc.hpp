@@ -38,18 +38,18 @@ tensor_desc dense_desc(data_type type, const dims& extents,
 void fill_in_strides(tensor_desc& desc);
 tensor_desc with_strides(tensor_desc desc);
 
-// "f32 {2,3}, strides in bytes {12,4}".
+// Returns text such as "f32 {2,3}, strides in bytes {12,4}".
 std::string to_string(const tensor_desc& desc);
 
 dims without_last(const dims& extents, int count);
-// {outer..., rows, columns}.
+// Returns {outer..., rows, columns}.
 dims with_matrix(dims outer, std::int64_t rows, std::int64_t columns);
 
 // Product of the extents: 1 for a scalar, 0 for an empty tensor. Throws shape_error on overflow
 // or a negative extent.
 std::int64_t element_count(const dims& extents);
 
-// No address space is larger. Sums over the four operands of a Select stay within int64.
+// No address space is larger. The sum of four such spans, as of a Select's operands, fits int64.
 inline constexpr std::int64_t max_span_bytes = std::int64_t{1} << 60;
 
 // Bytes from the first to the last byte of the elements, gaps included; 0 if the tensor is empty.

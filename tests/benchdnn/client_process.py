@@ -1,4 +1,4 @@
-"""Helpers for the tests of maskwise-bench: start maskwise-bench (the client), query its oneDNN.
+"""Helpers for the tests of maskwise-bench (the client): start the client and query its oneDNN.
 
 ctest runs a test script once per lane (a oneDNN installation) and group (a unittest class):
     test_client.py --lane LANE --prefix DIR --bench FILE --faulty FILE [--preload LIBS]
@@ -52,7 +52,7 @@ class Setup:
 
     @cached_property
     def types(self) -> set[str]:
-        """Returns those of f32, bf16 and f16 in which the lane runs a MatMul."""
+        """Returns those of f32, bf16 and f16 in which the lane's oneDNN runs a MatMul."""
         names = ["f32", "bf16", "f16"]
         tests = report(f"--dt={','.join(names)}", case("op/matmul.json"), is_test=False)
         return {name for name, test in zip(names, tests, strict=True) if test["state"] == "PASSED"}

@@ -7,12 +7,12 @@ tests/fuzz/fuzz_graph_chains.cpp also draws layouts. The seed and a graph's numb
 graph.
 
 oneDNN alone runs the same graphs. Maskwise's error may be 80 % of the tolerance, or as large as
-oneDNN's. Maskwise must run 30 % of the graphs that oneDNN alone gets right. A wrong tensor is
-excused if oneDNN alone also gets it wrong. A crash is never excused.
+oneDNN's. Maskwise must run at least 30 % of the graphs that oneDNN alone gets right. A wrong tensor
+is excused if oneDNN alone also gets it wrong. A crash is never excused.
 
-oneDNN alone may get 6 % of the graphs wrong. Version 3.13 rounds a bf16 sum after a MatMul once,
-not twice. f32 sums with a fill of -10000 keep few fraction bits. The development version of 3.14
-also crashes on some sums before a Select.
+oneDNN alone may get at most 6 % of the graphs wrong. Version 3.13 rounds a bf16 sum after a MatMul
+once, not twice. f32 sums with a fill of -10000 keep few fraction bits. The development version of
+3.14 also crashes on some sums before a Select.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def run(arguments: argparse.Namespace, files: list[Path], preload: str) -> Run:
 
 
 def fault_of(plugin: Result, alone: Result) -> str:
-    """Returns the fault of Maskwise's result; empty if there is none or it is excused."""
+    """Returns the fault of Maskwise's result; empty if there is no fault or an excused one."""
     wrong, wrong_alone = set(plugin["wrong_tensors"]), set(alone["wrong_tensors"])
     if plugin["state"] == "PASSED":
         # Maskwise's error may be as large as oneDNN's, if that exceeds ALLOWANCE.

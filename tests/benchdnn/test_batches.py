@@ -31,8 +31,8 @@ class Floor:
     """Lower bounds for oneDNN 3.`since` and newer.
 
     `passed` bounds the number of cases that pass. `claimed` bounds the number of those cases with a
-    partition that Maskwise runs. The first number of a pair always counts, the second only if the
-    library runs bf16.
+    partition that Maskwise runs. The first number of a pair always counts. The second number counts
+    only if the library runs bf16.
     """
 
     since: int
@@ -66,7 +66,7 @@ def is_lacking(test: Test) -> bool:
 
 
 def is_older(test: Test) -> bool:
-    """Whether a oneDNN older than 3.5 caused the failure: no Select, or no bf16 kernels."""
+    """Whether a oneDNN older than 3.5 caused the failure: it lacks Select or bf16 kernels."""
     thrown = "a C++ exception" in test["reason"] and "bf16" not in SETUP.types
     return SETUP.minor < 5 and (thrown or test["state"] == "UNIMPLEMENTED")
 
@@ -124,7 +124,7 @@ class Batches(Expectations):
 
     def test_selects_pass_with_onednn_alone(self) -> None:
         tests = report("--isolate", "--batch=select_ci")
-        # oneDNN 3.7 throws if both sources are broadcast and cond's last dimension is, too.
+        # oneDNN 3.7 throws if both sources and cond's last dimension are broadcast.
         if SETUP.minor == 7:
             tests = [test for test in tests if test["state"] != "ABORTED"]
         self.demand_right(tests)

@@ -36,8 +36,8 @@ class CommandLine(unittest.TestCase):
                     self.assertRegex(outcome.err, r"\Amaskwise-bench: [^\n]+\n\Z")
 
     def test_a_batch_file_of_onednns_driver_runs(self) -> None:
-        """The batch names files relative to the parent of its folder. It has a graph without
-        attributes, a layout without a shape, an unknown tensor, and an unreadable option.
+        """Paths are relative to the parent of the batch's folder. The cases cover
+        missing attributes, a layout without a shape, an unknown tensor and an unreadable option.
         """
         with tempfile.TemporaryDirectory() as folder:
             graph = json.loads((INPUTS / "op/add.json").read_text())
@@ -138,7 +138,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Dumps(unittest.TestCase):
-    """MASKWISE_DUMP writes the graphs of ONEDNN_GRAPH_DUMP, and names each operator's library."""
+    """MASKWISE_DUMP writes the same graphs as ONEDNN_GRAPH_DUMP, plus each operator's library."""
 
     CASES = (SELECT, *map(case, ("pattern/matmul_select.json", "pattern/causal_softmax.json")))
 
@@ -241,7 +241,7 @@ class Faults(unittest.TestCase):
         self.demand("write_between", pattern, gaps, SELECT, plugin=True)
 
     def test_one_wrong_element_of_an_attention_mask_is_noticed(self) -> None:
-        """The tolerances of long chains are tight enough to notice one element in every type."""
+        """In every type, the tolerance of a long chain rejects a single wrong mask element."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         in_bf16 = [
@@ -255,7 +255,7 @@ class Faults(unittest.TestCase):
             self.demand("wrong_mask", "FAILED", "--expected-n-partitions=0", *arguments)
 
     def test_a_rounding_that_the_graph_lacks_is_noticed(self) -> None:
-        """The driver's rule notices a late division that is within the oracle's tolerance."""
+        """oneDNN's driver rejects a late SoftMax division that the oracle's tolerance accepts."""
         if SETUP.minor < 8:
             self.skipTest("this oneDNN lacks SoftMax's mode")
         for dt in sorted({"f32", "bf16"} & SETUP.types):
@@ -330,8 +330,8 @@ class Results(unittest.TestCase):
         def best_ms(cache: str) -> float:
             return float(run(*time, f"--cold-cache={cache}", ADD).out.splitlines()[0])
 
-        # A busy machine may hide the difference in one pair of runs, but not in six. The best
-        # of 40 calls from the cache varies by far less than a quarter.
+        # A busy machine may hide the difference in one pair of runs, but not in six. Noise in
+        # the best of 40 calls is far below 25 %.
         pairs = ((best_ms("all"), best_ms("none")) for _ in range(6))
         self.assertTrue(any(cold > 1.25 * warm for cold, warm in pairs))
 

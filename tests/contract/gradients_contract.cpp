@@ -1,7 +1,7 @@
 // Training with oneDNN 3.12 or newer: attention with statistics, and gradients computed from the
 // statistics. The graphs imitate oneDNN's own cases. Results must match the definition with and
 // without the plugin. If oneDNN makes one partition of a graph, the plugin must run that partition
-// as a whole. The plugin must not match a changed graph as gradients.
+// as a whole. The plugin must not match a graph with another scale or consumer.
 
 #include "cpp_client.hpp"
 #include "support/numbers.hpp"
@@ -26,7 +26,7 @@ struct training_case {
     float fill = -INFINITY;
     std::int64_t rows = 40;
 
-    std::int64_t heads() const { return grouped ? 3 : 1; } // query heads per key head
+    std::int64_t heads() const { return grouped ? 3 : 1; } // query heads per KV head
     extents shape(std::int64_t shared, std::int64_t m, std::int64_t n) const {
         return grouped ? extents{2, 2, shared, m, n} : extents{2, 2, m, n};
     }
@@ -196,7 +196,7 @@ test::element element_of(tensor_type type) {
     return static_cast<test::element>(static_cast<int>(type));
 }
 
-// Attention and its gradients by their definitions, in double precision.
+// Computes attention and its gradients by definition, in double precision.
 class definition {
 public:
     explicit definition(const training_case& problem) : problem_(problem) {}
@@ -221,7 +221,7 @@ private:
     std::mt19937 random_{7};
     tensors memory_;
     numbers query_, key_, value_, dst_, dst_gradient_, statistics_, mask_;
-    numbers weights_; // of the SoftMax, recomputed from the statistics rounded to f32
+    numbers weights_; // SoftMax's result, recomputed from the statistics in f32
     double scale_ = 0.25;
 };
 
@@ -392,8 +392,7 @@ bool is_supported(tensor_type type) {
     return type == f32 || (type == bf16 ? library().bf16 : library().f16);
 }
 
-// Whether Maskwise owns the only partition, and its compile prints exactly one claim line, with
-// `form`.
+// Whether Maskwise owns the only partition, and compile prints exactly one claim line, with `form`.
 bool runs_as(const char* form, const std::vector<partition>& partitions) {
     if (partitions.size() != 1) return false;
     const partition& whole = partitions[0];

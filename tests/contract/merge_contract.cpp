@@ -69,8 +69,8 @@ TEST(merge, needs_a_soft_max) {
         ASSERT_NEAR(element(memory, 5, i), std::exp(std::tanh(element(memory, 0, i))), 1e-5F);
 }
 
-// The plugin merges operators 10, 11, 14 and 16. Their partition reads tensor 5, so it must come
-// after operator 12. Operator 13 reads tensor 5 twice, so operator 12 stays separate.
+// The plugin merges operators 10, 11, 14 and 16. The merged partition reads tensor 5, so operator
+// 12 must come first. Operator 13 reads tensor 5 twice, so operator 12 stays separate.
 TEST(merge, keeps_a_topological_order) {
     const auto value = [](std::size_t id) { return dense(id, shape); };
     const auto partitions = partitions_of(
@@ -212,7 +212,7 @@ TEST(merge, includes_an_operator_with_an_attribute) {
         scores.push_back(static_cast<float>(i % 17) / 4.0F - 2.0F);
     const auto* first = reinterpret_cast<const std::uint8_t*>(scores.data());
     tensors memory{{1, {first, first + scores.size() * sizeof(float)}}};
-    run(partitions, memory); // the mask is true
+    run(partitions, memory); // fills the mask with true
     for (std::size_t start = 0; start < scores.size(); start += 33) {
         std::vector<float> row;
         for (std::size_t i = start; i < start + 33; ++i)

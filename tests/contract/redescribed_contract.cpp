@@ -1,8 +1,8 @@
 // At compile, a client may describe tensors with other shapes, ranks and layouts than at add_op. A
-// partition of one Select and oneDNN's own partitions also accept new types. The lists may contain
-// further tensors. Results must equal oneDNN's for the new descriptions, even if the plugin merged
-// the partition or runs some of its operators. If oneDNN has no kernel for a type on this CPU, only
-// partitions that need this kernel are refused.
+// partition of one Select and oneDNN's own partitions also accept new types. The client's lists
+// of inputs and outputs may contain other tensors. Results must equal oneDNN's for the new
+// descriptions, even if the plugin merged the partition or runs some of its operators. If oneDNN
+// has no kernel for a type on this CPU, only partitions that need this kernel are refused.
 
 #include "cpp_client.hpp"
 
@@ -250,7 +250,8 @@ TEST_F(redescribed, a_list_may_name_unrelated_outputs) {
     }
 }
 
-// The 64 scores are 0. The client's list has a tensor with the scores' id, full of 77.
+// The partition's scores are 0. The client's list of inputs has a tensor with the scores' id, full
+// of 77.
 TEST_F(redescribed, inner_tensors_are_not_read_from_the_list) {
     const extents q{1, 1, 8, 4}, k{1, 1, 4, 8}, s{1, 1, 8, 8};
     const auto partitions = partitions_of(

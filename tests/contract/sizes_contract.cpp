@@ -29,8 +29,8 @@ std::size_t width_of(const logical_tensor& tensor) {
     return tensor.get_data_type() == boolean ? 1 : sizeof(float);
 }
 
-// A tensor whose shape broadcasts to `to`. Its list of strides is as long as its shape, because
-// oneDNN's header does not check the length.
+// Returns a tensor whose shape broadcasts to `to`. Passes one stride per extent, which oneDNN's
+// header does not check.
 logical_tensor random_tensor(chance& random, std::size_t id, const extents& to, tensor_type type) {
     extents shape(to.begin() + (to.empty() || !random.one_in(4) ? 0 : 1), to.end()), strides;
     for (std::int64_t& extent : shape) {

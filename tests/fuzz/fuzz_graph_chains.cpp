@@ -108,7 +108,7 @@ bool ends_alone(const program& options, unsigned long long number) {
     const int state = wait_for(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == not_begun)
         fail("'" + command[options.first_argument - 1] + "' cannot be run");
-    return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // a sanitizer exits with a status
+    return !WIFEXITED(state) || WEXITSTATUS(state) != 0; // sanitizers exit with an error status
 }
 
 std::string text_of(const std::vector<std::string>& words) {

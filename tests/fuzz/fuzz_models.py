@@ -5,7 +5,7 @@ Runs COUNT models of python/tests/generated_models.py or sdpa_models.py, with an
 SEED (default 0) selects the first model. A model that runs without Maskwise must also run with it.
 Results must be bit-exact if nothing rounds; else they may differ by the effect of rounding errors
 (model_values.py). Models run in child processes. Prints the share of models with each kind of
-claim, and each difference with the command to reproduce it. Fails if there is a difference.
+claim, and the command to reproduce each difference. Fails if there is a difference.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from sdpa_models import attention_model, drawn  # noqa: E402
 BATCH = 50  # models per child
 SECONDS = 600  # limit for a batch
 SLACK = 64  # allowed error, as a multiple of the effect of one rounding error
-COMPILATIONS = 6  # of OpenVINO alone, to see whether its results repeat
+COMPILATIONS = 6  # compilations by OpenVINO alone, to see whether its results repeat
 DRAWS = 16  # draws of rounding noise that may explain a difference
 Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Allows all elements the worst element's error, because roundings may cancel by chance. A row
-    has no bound if roundings decide whether its elements are finite.
+    """Returns a bound per element, from the largest error of all elements, because errors may
+    cancel by chance. A row has no bound if roundings decide whether its elements are finite.
     """
     exact, shaken = pair
     if exact is shaken:
@@ -71,8 +71,8 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
     if pair is not None and wanted.shape == pair[0].shape:
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
-        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0,
-        # so a division by the result gives the opposite infinity.
+        # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0. A
+        # division by 0.0 gives the opposite infinity.
         is_lost = np.isnan(exact) & (got != got)
         is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
@@ -96,7 +96,7 @@ def run(call: Run) -> list[Array] | str:
 
 
 def drawn_again(case: Case) -> Iterator[Values]:
-    """Yields all values of the model, each time with new rounding noise."""
+    """Yields all values of the model DRAWS times, each time with new rounding noise."""
     model = onnx.load_from_string(case.model)
     constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
     arguments = {
@@ -114,7 +114,7 @@ def drawn_again(case: Case) -> Iterator[Values]:
 
 
 def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> bool:
-    """Tries several draws of noise, because the noise of large weights may cancel in one draw."""
+    """Whether the difference is allowed in another draw: noise may cancel in a single draw."""
     pair = case.outputs[name]
     if pair is None or pair[0] is pair[1]:
         return False
@@ -129,7 +129,7 @@ def is_within_another_draw(got: Array, wanted: Array, name: str, case: Case) -> 
 def fault_of(
     got: list[Array] | str, wanted: Sequence[Array | None] | str, case: Case
 ) -> str | None:
-    """Compares the outputs of one or more inferences. Skips outputs expected as None."""
+    """Compares the outputs of one or more inferences. Skips outputs whose wanted value is None."""
     if isinstance(wanted, str):
         return None
     if isinstance(got, str):
@@ -143,8 +143,8 @@ def fault_of(
 
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
-    """`outputs` are from two inferences of OpenVINO alone. Replaces an output of the first
-    inference by None if the second differs: OpenVINO may return unset memory for an If of dynamic
+    """`outputs` are from two inferences of OpenVINO alone. Replaces outputs of the first inference
+    that the second does not repeat by None. OpenVINO may return unset memory for an If of dynamic
     shape."""
     if isinstance(outputs, str):
         return outputs
@@ -181,7 +181,7 @@ class Lines:
         os.dup2(self.file.fileno(), 2)
 
     def claims(self) -> list[str]:
-        """The kinds in Maskwise's claim lines since the last call."""
+        """Returns the kinds in Maskwise's claim lines since the last call."""
         self.file.seek(0)
         lines = [line.split(",") for line in self.file.read().decode().splitlines()]
         self.file.truncate(0)
@@ -195,8 +195,8 @@ def verdict_of(alone: list[Array] | str, fault: str | None, lines: Lines) -> dic
 
 
 def changed_alone(case: Case) -> bytes:
-    """Adds nodes that ONNX Runtime folds. After folding, as after Maskwise takes nodes, ONNX
-    Runtime infers shapes again, and then changes or refuses wrong shapes.
+    """Adds nodes that ONNX Runtime folds. After folding, ONNX Runtime infers shapes again, and
+    changes or refuses wrong shapes. It does the same after Maskwise takes nodes.
     """
     model = onnx.load_from_string(case.model)
     one = onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0])
@@ -236,12 +236,12 @@ class OnnxRuntime:
         return self.check(generate(seed), seed)
 
     def excuse(self, case: Case, seed: int) -> str | None:
-        """Names the changed form of the model that ONNX Runtime alone refuses. Maskwise may then
-        refuse the model. None if ONNX Runtime alone runs both forms."""
+        """Names a changed form of the model that ONNX Runtime alone refuses. Maskwise may refuse
+        such a model. Returns None if ONNX Runtime alone runs both forms."""
         changed = replace(case, model=changed_alone(case))
         forms: dict[str, Run] = {
             "wrong shapes, inferred again": lambda: self.run(changed, seed, True),
-            # An optimization may join two Transposes, which removes the wrong perm.
+            # By joining two Transposes, an optimization may remove a wrong perm.
             "a wrong perm": lambda: self.run(case, seed, True, optimizes=False),
         }
         return next((why for why, call in forms.items() if isinstance(run(call), str)), None)
@@ -361,7 +361,8 @@ def run_child(host: str, first: int, count: int, is_alone: bool, path: str) -> N
 
 
 def run_batch(host: str, first: int, count: int, is_alone: bool = False) -> list[dict[str, Any]]:
-    """Returns the started models' verdicts. If the child failed, the last verdict is "died"."""
+    """Returns the verdicts of the models that were started. If the child failed, the last verdict
+    is "died"."""
     with tempfile.NamedTemporaryFile("r") as output:
         arguments = (host, first, count, is_alone, output.name)
         process = multiprocessing.get_context("fork").Process(target=run_child, args=arguments)

@@ -1,7 +1,7 @@
-// Prints the plans of every Select of the shape table and the batches once, for 32-bit and 16-bit
-// elements. guard.py compares the lines with plans.txt. Both widths share a line if their plans
-// differ only in the kernel's width. The instruction set and the streaming threshold are fixed, so
-// the lines depend only on the machine's L1 cache size.
+// Prints the plans of all Selects in the shape table and the batch files, for 32-bit and 16-bit
+// elements, without repetitions. guard.py compares the lines with plans.txt. Both widths share a
+// line if their plans differ only in the kernel's width. The instruction set and the streaming
+// threshold are fixed, so the lines depend only on the machine's L1 cache size.
 //   plan_lines <shape table> <batch file>...
 
 #include "input/case_reader.hpp"

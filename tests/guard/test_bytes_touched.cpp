@@ -47,7 +47,7 @@ bool no_row(std::int64_t) {
 class bytes_touched : public testing::TestWithParam<std::tuple<isa, std::int64_t>> {
 protected:
     // Runs a Select on {rows, columns}; cond is true in row r if is_true(r). dst is src_0 if
-    // `in_place` is 0, src_1 if it is 1, else separate.
+    // `in_place` is 0, src_1 if `in_place` is 1, else a separate buffer.
     touched run(const dims& cond_extents, const std::function<bool(std::int64_t)>& is_true,
                 int in_place = -1) {
         const auto bytes = static_cast<std::size_t>(rows * columns * 4);

@@ -44,9 +44,9 @@ inline float multiply_add(float a, float b, float sum) {
 
 } // namespace tile_arithmetic
 
-// AMX tiles in plain C++. They add and round in the order of TDPBF16PS (Intel's manual), but may
-// return a different NaN if several inputs are NaN. Use without configure() ends the process, as on
-// a CPU. `Columns` is the number of columns of tile b and of the tile of sums.
+// AMX tiles in plain C++. The tiles add and round in the order of TDPBF16PS (Intel's manual), but
+// may return a different NaN if several inputs are NaN. Use without configure() ends the process,
+// as on a CPU. `Columns` is the number of columns of tile b and of the tile of sums.
 template <int Columns>
 class emulated_tiles {
 public:

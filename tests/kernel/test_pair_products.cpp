@@ -11,8 +11,8 @@
 namespace maskwise::test {
 namespace {
 
-// a + b rounded to odd in f64, then rounded to odd in f32. Denormal inputs and results count as
-// zero.
+// Returns a + b, rounded to odd in f64, then rounded to odd in f32. Denormal inputs and results
+// count as zero.
 float odd_sum(float a, float b) {
     const double x{flushed(a)}, y{flushed(b)}, sum = x + y;
     if (!std::isfinite(sum)) return static_cast<float>(sum);

@@ -1,5 +1,5 @@
 // Panel states are adjacent in memory, and different threads finish the states of one row tile. So
-// merging or storing a state must not read or write past its last column.
+// merging or storing a state must not read or write past the state's last column.
 
 #include "kernel/kernel_table.hpp"
 #include "support/guarded_buffer.hpp"

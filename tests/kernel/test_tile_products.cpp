@@ -98,7 +98,7 @@ std::vector<const kernel_table*> tile_tables() {
     return tables;
 }
 
-// The sum of the products of the low or high halves of up to 16 pairs.
+// Sums the products of the low (odd = 0) or high (odd = 1) halves of up to 16 pairs.
 float half(const product_case& problem, std::int64_t row, std::int64_t query, std::int64_t first,
            int odd) {
     float sum = 0;

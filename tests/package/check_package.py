@@ -107,7 +107,8 @@ def install(build: Path, prefix: Path) -> None:
 
 
 def openvino_package() -> list[Path]:
-    """The folder of OpenVINO's CMake package; empty before scripts/setup --python has run."""
+    """Returns the folder of OpenVINO's CMake package; empty before scripts/setup --python has
+    run."""
     pattern = ".deps/python/lib/python3*/site-packages/openvino/cmake"
     return list(ROOT.glob(pattern))
 
@@ -122,7 +123,7 @@ def build_examples(work: Path, prefix: Path, onednn: Path) -> Path:
 
 
 def snippets() -> list[str]:
-    """The CMake lines in documents that link the plugin."""
+    """Returns the documents' CMake code blocks that link the plugin."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     blocks = re.findall(r"^```cmake\n(.*?)^```", "\n".join(map(Path.read_text, pages)), re.M | re.S)
     return [block for block in blocks if "maskwise::onednn" in block]
@@ -133,7 +134,7 @@ def build_snippet(work: Path, snippet: str, prefix: Path, onednn: Path) -> Path:
         "cmake_minimum_required(VERSION 3.25)\nproject(yours LANGUAGES CXX)\n"
         f"add_executable(your-program {ROOT / 'examples/select.cpp'})\n{snippet}"
     )
-    # The oneDNN may need a newer libc than this machine has.
+    # oneDNN may need a newer libc than this machine has.
     newer_libc = "-Wl,--unresolved-symbols=ignore-in-shared-libs"
     options = [f"-DCMAKE_PREFIX_PATH={prefix};{onednn}", f"-DCMAKE_EXE_LINKER_FLAGS={newer_libc}"]
     run("cmake", "-S", work, "-B", work / "build", "-G", "Ninja", *options)

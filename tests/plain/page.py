@@ -2,8 +2,8 @@
 
 usage: page.py CONTEXT TYPE PAGE...
 
-CONTEXT names a file in this folder, context_CONTEXT.py. Its function `names` returns the names that
-the blocks use but do not define. Its function `check` tests the results. All python blocks of a
+CONTEXT names a file in this folder, context_CONTEXT.py. The function `names` in this file returns
+the names that the blocks use but do not define. `check` tests the results. All python blocks of a
 page run as one program; `sh` blocks run in bash. A block is skipped if this environment lacks a
 package that the block needs, if the block needs another context's framework, or if the block
 contains a key of OTHERS.

@@ -4,11 +4,11 @@
 usage: scripts/plain --versions [--wheels FOLDER] [--keep] [TORCH/TRANSFORMERS...]
 
 Prints a row per pair of versions: the numbers of tests that passed, failed and were skipped.
-Without pairs, runs PAIRS and writes build/bench/versions.json.
+Without pairs, runs PAIRS and writes build/bench/versions.json for scripts/take_figures.py.
 build/versions has the logs. --keep leaves the environments there.
 
-CUDA's libraries are larger than torch. So there is one environment per version of CUDA, in which
-pip replaces torch and transformers for the next pair.
+CUDA's libraries are larger than torch. So pairs with the same version of CUDA share an environment.
+For each pair, pip replaces torch and transformers.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def run_pair(python: Path, torch: str, transformers: str) -> list[str]:
 def run_pairs(
     pairs: list[tuple[str, str]], wheels: Path, keep: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the versions of Maskwise and NumPy, and a row."""
+    """For each pair, yields the versions of Maskwise and NumPy, and the pair's row."""
     for cuda_13 in (True, False):
         folder = WORK / f"cuda-{13 if cuda_13 else 12}"
         shutil.rmtree(folder, ignore_errors=True)

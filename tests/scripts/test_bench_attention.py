@@ -15,7 +15,7 @@ BELOW = [0.96, 0.97, 0.97, 0.98, 0.98, 0.99]
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The suite with mocks of ml_dtypes and numpy."""
+    """Returns the suite with mocks of ml_dtypes and numpy."""
     for name in ("ml_dtypes", "numpy"):
         monkeypatch.setitem(sys.modules, name, MagicMock())
     import attention

@@ -11,10 +11,10 @@ WARM = 10e-3
 
 
 class Machine:
-    """Simulates ways to move memory. The first 14 ways have one thread, other ways two threads.
+    """Simulates ways to move memory. The first 14 ways use one thread. Other ways use two threads.
 
     Memory is sometimes twice as slow, for up to a second. Calls with two threads are slower until
-    the threads were awake for 8 ms. take_samples takes samples like bench_limit.
+    the threads have been awake for 8 ms. take_samples takes samples like bench_limit.
     """
 
     def __init__(self, seed: int, call_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Compares the data of Select cases with a walk over their elements."""
+"""Compares the results and cache-line counts of Select cases with a loop over all elements."""
 
 from collections.abc import Callable
 from typing import Any

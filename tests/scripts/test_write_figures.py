@@ -45,7 +45,7 @@ def put_pictures(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose documents have all tables, with results of its first commit."""
+    """Returns a repository whose documents have all tables. The results are of the first commit."""
     monkeypatch.setattr(write_figures, "cpu_class", lambda: CLASS)
     monkeypatch.setattr(write_figures, "PARTS", {})
     git(tmp_path, "init", "--quiet")

@@ -58,7 +58,7 @@ void mask_by_rules(const attention_case& problem, const extent_list& extents, gr
             unmasked.values[static_cast<std::size_t>(i)] = 0;
 }
 
-// The bias that slopes add to each score.
+// The bias that ALiBi slopes add to each score.
 grid biases_of_slopes(const attention_case& problem, grid biases) {
     const rule_shape shape = problem.shape();
     const auto& slopes = problem.rules->slopes;

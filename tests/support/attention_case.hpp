@@ -64,8 +64,8 @@ struct wanted_attention {
 
 // The result by the definition, in double precision.
 wanted_attention expected(const attention_case& problem);
-// For each key, whether any row of any head sees the key under the rules (and cond, with
-// `by_cond`).
+// Returns for each key whether the key is unmasked in any row of any head. Applies the rules; with
+// `by_cond`, also cond.
 std::vector<bool> kept_keys(const attention_case& problem, bool by_cond);
 
 // dense: row-major. any: may be permuted, backward or with gaps. repeated: for inputs; like any,

@@ -19,7 +19,7 @@ struct view {
 };
 
 // A row-major view. `data` is const for operands that are only read. Callers must not write through
-// their views.
+// views of these operands.
 view dense_view(const void* data, const std::vector<std::int64_t>& extents,
                 std::int64_t width_bytes);
 

@@ -13,7 +13,7 @@ namespace maskwise {
 // The arithmetic of attention on a panel of queries. In wide panels, the lanes of vectors are
 // queries; keys, depth and columns of values are loops. Panel data is f32 [..][panel], with panel =
 // attention_kernels::panel(). Kernels may access all lanes of panel data, even past the last query.
-// They access exactly the described elements of client memory.
+// In client memory, kernels access exactly the described elements.
 
 // A matrix in client memory, with any strides.
 struct strided_matrix {
@@ -23,14 +23,14 @@ struct strided_matrix {
 };
 
 // c[i][q] = c[i][q] * factor[q] + sum over k of a[i][k] * b[k][q]. Without factor, c is
-// overwritten; with `accumulates`, the sum is added to c. For scores, a holds keys and b queries.
-// For results, a holds transposed values and b weights.
+// overwritten; with `accumulates`, the sum is added to c. Scores: a is keys, b is queries. Results:
+// a is transposed values, b is weights.
 struct panel_product {
     const std::byte* a = nullptr; // any alignment
     std::int64_t row_bytes = 0, step_bytes = 0;
     std::int64_t rows = 0, steps = 0;
     const float* b = nullptr; // from load_queries, or weights: [steps][panel]
-    float* c = nullptr;       // [rows][panel]; values of narrow panels: [panel][rows]
+    float* c = nullptr;       // [rows][panel]; for values in narrow panels: [panel][rows]
     const float* factor = nullptr;
     std::int64_t queries = 0; // lanes in use
     bool accumulates = false; // only without factor
@@ -63,9 +63,9 @@ struct score_steps {
     std::size_t count = 0, before_tanh = 0;
     bool has_tanh = false;
 
-    // Appends the factor; a division by a power of two becomes an exact product. Tests bits instead
-    // of calling libm: a dependency on libm would load libm before Intel's libm, which comes with
-    // oneDNN 3.2.
+    // Appends the factor. A division by a power of two becomes an exact multiplication. Tests bits
+    // instead of calling libm: if Maskwise depended on libm, libm would be loaded before the Intel
+    // libm of oneDNN 3.2.
     void append(score_factor factor) {
         const auto bits = std::bit_cast<std::uint32_t>(factor.number);
         const std::uint32_t exponent = bits >> 23 & 0xFF;
@@ -111,7 +111,7 @@ struct panel_gradients {
     bool of_bias = false;          // gradients of scores after the soft cap, for the bias
     bool of_fill = false;          // masked scores have gradients, too
     // Used only if the tile is in_pairs: weights and gradients as [keys][panel] of bf16. `products`
-    // then become the gradients as bf16 pairs, in the layout of weights.
+    // is then overwritten by the gradients as bf16 pairs, in the layout of weights.
     std::uint16_t* weight_rows = nullptr;
     std::uint16_t* gradient_rows = nullptr;
 };
@@ -120,13 +120,13 @@ struct attention_kernels {
     std::int64_t (*panel)();
     void (*multiply_keys)(const panel_product& product);
     void (*multiply_values)(const panel_product& product);
-    // Multiply bf16 pairs, summed in f32; null if the instruction set has no kernel for pairs.
-    // On AVX-512, these kernels need has_bf16_products(), and are faster only if
-    // gains_by_bf16_products(). `a` comes from load_pairs, or the pairs of a row are contiguous.
+    // Multiply bf16 pairs, summed in f32; null if the instruction set has no kernel for pairs. On
+    // AVX-512, these kernels need has_bf16_products(), and are faster only if
+    // gains_by_bf16_products(). `a` comes from load_pairs or has contiguous pairs in each row.
     void (*multiply_key_pairs)(const panel_product& product);
     void (*multiply_value_pairs)(const panel_product& product);
     // Turns scores into weights and updates the state. Writes to `factor` the factors that rescale
-    // the values so far.
+    // the accumulated values.
     void (*softmax_update)(const panel_scores& tile, const panel_state& state, float* factor);
     // The three passes of softmax over all keys. apply_mask applies factors, bias and mask, and
     // updates the maximum. exponentiate turns scores into exponentials and adds the tile's sum to
@@ -137,7 +137,7 @@ struct attention_kernels {
     void (*exponentiate)(const panel_scores& tile, const panel_state& state, bool key_by_key);
     void (*normalize)(const panel_scores& tile, const float* factor, elem_type type);
     // Merges `other` into `state`; their keys are disjoint. With a values_step of 1, all queries of
-    // `other` share its values.
+    // `other` share one row of values.
     void (*merge)(const panel_state& state, const panel_state& other, std::int64_t values_step,
                   std::int64_t columns, std::int64_t queries);
     // For queries [first, last): values = values * factor + sums. Without factor: values = sums.
@@ -146,13 +146,13 @@ struct attention_kernels {
     // Converts rows to dense f32.
     void (*load_rows)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                       float* dst);
-    // Interleaves each pair of rows of bf16: (rows + 1) / 2 x columns pairs, padded with 0.
+    // Interleaves rows of bf16 two by two into (rows + 1) / 2 x columns pairs, padded with 0.
     // Elements of a source row must be contiguous. Returns the pairs in the layout that the pair
     // products prefer.
     strided_matrix (*load_pairs)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                                  bool prefetches, float* dst);
-    // Loads queries times factor in the products' layout: panel() * padded_elems(columns) floats.
-    // `scratch` has room for the queries as dense f32.
+    // Loads queries times factor in the layout that products read: panel() * padded_elems(columns)
+    // floats. `scratch` has room for the queries as dense f32.
     void (*load_queries)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                          float factor, float* dst, float* scratch);
     // Loads queries times factor in the layout [columns][panel]; lanes past the last query are 0.

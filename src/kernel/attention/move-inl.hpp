@@ -122,8 +122,8 @@ HWY_ATTR HWY_INLINE void load_row(const std::byte* src, std::int64_t column_byte
     }
 }
 
-// Converts rows. With each row, prefetches `next_bytes` bytes from `ahead_bytes` past the row's
-// start.
+// Converts rows to f32. For each row, prefetches `next_bytes` bytes, beginning `ahead_bytes` past
+// the row's start.
 HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t row_count,
                                       std::int64_t columns, std::int64_t ahead_bytes,
                                       std::int64_t next_bytes, float* dst) {
@@ -139,14 +139,14 @@ HWY_ATTR HWY_INLINE void convert_rows(const strided_matrix& src, std::int64_t ro
     }
 }
 
-// Several rows are a tile of keys or values, so the next tile is prefetched.
+// If row_count > 1, `src` is a tile of keys or values: prefetches the next tile.
 HWY_ATTR inline void rows_as_f32(const strided_matrix& src, std::int64_t row_count,
                                  std::int64_t columns, float* dst) {
     const std::int64_t next_bytes = row_count > 1 ? columns * bytes_of(src.type) : 0;
     convert_rows(src, row_count, columns, row_count * src.row_bytes, next_bytes, dst);
 }
 
-// Interleaves rows r and r + 1; an odd last row is paired with zeros. For any 16-bit type and
+// Interleaves rows r and r + 1; an odd last row is paired with zeros. Accepts any 16-bit type and
 // alignment.
 HWY_ATTR inline strided_matrix rows_as_pairs(const strided_matrix& src, std::int64_t row_count,
                                              std::int64_t columns, bool prefetches, float* dst) {
@@ -227,7 +227,7 @@ HWY_ATTR void panel_load(const strided_matrix& src, std::int64_t queries, std::i
     if (factor != 1) multiply_all(dst, columns * panel, factor);
 }
 
-// If a panel is narrower than a vector, one vector holds the slopes of several keys.
+// If a panel is narrower than a vector, one vector holds the results for several keys.
 template <class Panel>
 HWY_ATTR void panel_write_slopes(const float* positions, const float* slopes, std::int64_t keys,
                                  float* dst) {

@@ -93,7 +93,7 @@ struct operand_steps {
 };
 
 // Multiplies `Vectors` vectors of the product's rows or, if not `Whole`, the tail, which is shorter
-// than a vector. The rows of one step are contiguous in a. c has one row per query.
+// than a vector. The rows of one step are contiguous in `a`. `c` has one row per query.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
                                     std::int64_t query, std::int64_t first) {
@@ -154,9 +154,9 @@ HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_st
     if (first < end) multiply_column_block<Type, Queries, 1, false>(product, steps, query, first);
 }
 
-// If the sums of all rows fit the registers, multiplies up to four queries at once and reads a
-// once. Else multiplies two queries at a time, and the second pass reads a from a cache. Computing
-// a lane past the last query is harmless.
+// If the sums of all rows fit the registers, multiplies up to four queries at once and reads `a`
+// once. Else multiplies two queries at a time, and the second pass reads `a` from a cache.
+// Computing a lane past the last query is harmless.
 template <elem_type Type>
 HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps& steps) {
     if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps, 0);

@@ -121,7 +121,7 @@ HWY_ATTR HWY_INLINE bool is_single_multiply(const score_steps& steps) {
     return steps.count <= 1 && !steps.has_tanh && !steps.factors[0].divides;
 }
 
-// The largest score per query of a tile whose scores are final.
+// Returns the largest score per query. The scores must be final.
 template <class Panel>
 HWY_ATTR HWY_INLINE vec_f32 largest_score(const float* scores, std::int64_t keys) {
     const f32_tag d;
@@ -250,7 +250,7 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
 
 // exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
 // below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
-// do not. Results below 2^-126 may be 0, because bf16 products treat subnormal weights as 0.
+// do not. Results below 2^-126 may be 0: bf16 products treat subnormal weights as 0 anyway.
 HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
     constexpr int floor_quietly = 9;

@@ -1,5 +1,5 @@
 // Products of a panel, for one Highway target. f32 and bf16 pairs share the loops. `Product::add`
-// adds the product of an element of a and a vector of b.
+// adds the product of an element of `a` and a vector of `b`.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_PRODUCT_INL

@@ -1,5 +1,5 @@
-// Products by AMX tiles, for one Highway target. Queries are the columns of a tile, as in other
-// kernels they are the lanes of a vector. So keys need no repacking, and other kernels do not
+// Products by AMX tiles, for one Highway target. Queries are the columns of a tile; in other
+// kernels, queries are the lanes of a vector. So keys need no repacking, and other kernels do not
 // depend on tiles. `Tiles` has the instructions; tests emulate them in C++.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_TILES_INL) == defined(HWY_TARGET_TOGGLE)
@@ -180,8 +180,8 @@ HWY_ATTR inline void scale_sums(const panel_product& product) {
     }
 }
 
-// The steps of a row of a must be contiguous, as rows_as_transposed_pairs writes them. With a
-// factor, c is scaled in place first, and the tiles accumulate.
+// The steps of each row of `a` must be contiguous. rows_as_transposed_pairs writes this layout.
+// With a factor, c is scaled in place first, and the tiles accumulate.
 template <class Tiles>
 HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
     panel_product product = whole;

@@ -47,7 +47,7 @@ struct row_side {
 struct row_action {
     row_operator op = row_operator::add;
     row_side side = {};
-    // For a select: one byte per element from the row's column 0; any byte but 0 is true.
+    // For a select: one byte per column, from column 0 on; any byte but 0 is true.
     const std::byte* cond = nullptr;
     float constant = 0; // leaky_relu: the factor
 };
@@ -70,7 +70,7 @@ struct row_encoding {
 };
 
 struct row_kernels {
-    // Writes the piece to its columns of the row at `dst`, which may be the source row: every
+    // Writes the piece to its columns of the row at `dst`. `dst` may be the source row: every
     // element is read before it is overwritten. For f32, bf16 and f16, the factor must be 1.
     void (*write)(const row_piece& piece, const row_encoding& encoding, std::byte* dst);
     // Writes the piece to `buffer`, and overwrites the padding up to padded_elems(elems). Returns
@@ -81,8 +81,8 @@ struct row_kernels {
     // Overwrites padding as `run` does. Prefetches 4 * elems bytes from `next`, unless `next` is
     // null.
     float (*exp_sum)(float* buffer, float shift, std::int64_t elems, const std::byte* next);
-    // store writes the buffer, and fill writes one repeated value, to `elems` elements at any
-    // alignment.
+    // store writes `elems` elements of the buffer. fill writes `value` to `elems` elements. `dst`
+    // may have any alignment.
     void (*store)(const float* buffer, const row_encoding& encoding, std::byte* dst,
                   std::int64_t elems);
     void (*fill)(float value, const row_encoding& encoding, std::byte* dst, std::int64_t elems);

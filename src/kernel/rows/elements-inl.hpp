@@ -65,8 +65,8 @@ HWY_ATTR HWY_INLINE vec_f32 load_f16(const std::uint16_t* src) {
         return from_f16_bits(hn::PromoteTo(du, hn::LoadU(d16, src)));
 }
 
-// Returns bf16 in the lower half of each lane, rounded to nearest even: adds half an ulp if the
-// truncated value is odd, else just less, and truncates. NaNs become quiet NaNs.
+// Returns bf16 in the lower half of each lane, rounded to nearest even. Adds half an ulp, or just
+// less if the truncated value is even, and truncates. NaNs become quiet NaNs.
 HWY_ATTR HWY_INLINE auto bf16_bits(vec_f32 value) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto bits = hn::BitCast(du, value);

@@ -69,7 +69,7 @@ HWY_ATTR HWY_INLINE vec_f32 run_last_block(const row_piece& piece, const row_end
     return maxima;
 }
 
-// A copy on the stack of a piece shorter than a vector. Loading a full vector would read past the
+// A stack copy of a piece that is shorter than a vector. Loading a full vector would read past the
 // end of client memory.
 class padded_row {
 public:
@@ -169,8 +169,8 @@ HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* dst) {
 }
 
 // Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 repeats one
-// vector. Without masked stores, the last vector overlaps the one before it, so its load spans two
-// recent stores of exp_sum and stalls.
+// vector. Without masked stores, the last vector overlaps the vector before it. The last load then
+// spans two recent stores of exp_sum and stalls.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void store_as(const float* buffer, const row_encoding& encoding, std::byte* dst,
                                   std::int64_t elems, std::int64_t step) {

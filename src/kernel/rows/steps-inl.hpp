@@ -15,10 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x <= 0; 0 for x < -87.3. The relative error is below 2^-22 + |x| * 2^-23. With x *
-// log2(e) = n + f and an integer n, the result is 2^n times a polynomial of f. The polynomial is
-// minimax in relative error on [-0.5, 0.5], 1 at 0, and NaN for NaN. Adding 1.5 * 2^23 + 127 rounds
-// to an integer and leaves n plus the exponent's bias in the lowest bits.
+// Returns exp(x) for x <= 0; 0 for x < -87.3. The relative error is below 2^-22 + |x| * 2^-23. With
+// x * log2(e) = n + f and an integer n, the result is 2^n times a polynomial of f. The polynomial
+// minimizes the largest relative error on [-0.5, 0.5]. Its value is 1 at 0, and NaN for NaN. Adding
+// 1.5 * 2^23 + 127 rounds to an integer and leaves n plus the exponent's bias in the lowest bits.
 HWY_ATTR HWY_INLINE vec_f32 exp_below_one(vec_f32 x) {
     const f32_tag d;
     const hn::RebindToSigned<f32_tag> di;
@@ -45,10 +45,10 @@ HWY_ATTR HWY_INLINE vec_f32 apply_binary(vec_f32 row, vec_f32 side) {
     if constexpr (Operator == row_operator::replace) return side;
 }
 
-// Computing four vectors fits in 16 registers and hides the dispatch on the operator.
+// The computation of four vectors fits in 16 registers and hides the switch on the operator.
 using row_block = vec_f32[4];
 
-// Unrolled by hand: vector indexes are constants even without optimization.
+// Unrolled by hand, so that vector indexes are constants even without optimization.
 template <class Apply>
 HWY_ATTR HWY_INLINE void for_each_vector(const Apply& apply) {
     apply(0);
@@ -70,9 +70,9 @@ HWY_ATTR HWY_INLINE row_columns columns_from(std::int64_t first) {
     return {first, {0, lanes, 2 * lanes, 3 * lanes}};
 }
 
-// The last block of a row. Its vectors overlap in client memory. In the buffer, they are
-// contiguous, because a load that spans two recent stores would stall. So vectors from
-// `first_short` on are rotated left by `shift` elements.
+// The last block of a row. Its vectors overlap in client memory, but not in the buffer, where a
+// load that spans two recent stores would stall. So vectors from `first_short` on are rotated left
+// by `shift` elements.
 struct row_end {
     row_columns columns;
     std::int64_t first_short, shift;

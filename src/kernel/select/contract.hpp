@@ -40,9 +40,9 @@ using select_fn = void (*)(const select_tile&);
 using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
 // Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
-// w is the 16 bytes at offsets[r * count + w]; the 16 numbers at shuffles[(r * count + w) * 16]
-// pick its bytes, and 0x80 picks none. If a group is not a multiple of 16 bytes, the last register
-// overlaps the one before it.
+// w is the 16 bytes at offsets[r * count + w]. The 16 numbers at shuffles[(r * count + w) * 16]
+// pick bytes of window w; 0x80 picks none. If a group is not a multiple of 16 bytes, the last
+// register overlaps the register before it.
 struct byte_windows {
     std::int64_t count = 0; // 0: copying the runs one by one is faster
     std::vector<std::int32_t> offsets;
@@ -57,14 +57,14 @@ inline constexpr std::int64_t max_block_items = 32;
 // strided + g * group_bytes + offsets[i]. In the buffer, items are contiguous and groups are
 // buffer_group_bytes apart.
 //   gather:    copies items of `item_bytes` bytes to the buffer. With may_use_windows, a kernel
-//              may read windows, and so bytes between items.
+//              may read windows, which include bytes between items.
 //   scatter:   copies items from the buffer.
-//   step:      a gather of elements offsets[1] bytes apart (may be negative). Other offsets are not
-//              read.
+//   step:      a gather of elements at a distance of offsets[1] bytes, which may be negative. Reads
+//              no other offset.
 //   splat:     an item is one element, repeated to `item_bytes` bytes. May write up to
 //              pack_slack_bytes past the last item.
 //   transpose: an item is one element of width group_bytes. In the buffer, group g begins at
-//              group_places[g]; buffer_group_bytes is 0 if these are not evenly spaced. If groups
+//              group_places[g]; buffer_group_bytes is 0 if groups are not evenly spaced. If groups
 //              are contiguous, may write up to pack_slack_bytes past the last group.
 // The kernel moves `blocks` blocks of `groups` groups each. Block b is offset by block_offsets[b].
 // In the buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
@@ -80,7 +80,7 @@ struct pack_layout {
     std::vector<std::int32_t> block_offsets;
     std::vector<std::int32_t> group_places;
     std::vector<std::int32_t> block_places;
-    std::int64_t max_items = max_block_items; // transpose: cache lines of more items would leave L1
+    std::int64_t max_items = max_block_items; // transpose: cache lines of more items exceed L1
     bool even_items = false;                  // transpose: items are evenly spaced
     byte_windows windows;                     // gather
 };
@@ -102,7 +102,7 @@ struct pack_tile {
 using pack_fn = void (*)(const pack_tile&);
 
 // How an operand reaches the select kernel. direct: read in place. repeat: repeated copies of a
-// contiguous pattern. Others: packed by the kernel of that name.
+// contiguous pattern. The other kinds name the kernel that packs the operand.
 enum class access_kind : std::uint8_t { direct, repeat, gather, scatter, step, splat, transpose };
 
 inline constexpr std::int64_t pack_slack_bytes = 64;

@@ -20,8 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Copies exactly `bytes` bytes in moves of Unit bytes; the last two may overlap. Requires Unit <=
-// bytes.
+// Copies exactly `bytes` bytes in moves of Unit bytes; the last two moves may overlap. Requires
+// Unit <= bytes.
 template <std::size_t Unit>
 HWY_ATTR HWY_INLINE void copy_run(std::byte* dst, const std::byte* src, std::size_t bytes) {
     for (; bytes > 2 * Unit; bytes -= Unit, dst += Unit, src += Unit) std::memcpy(dst, src, Unit);
@@ -32,7 +32,8 @@ HWY_ATTR HWY_INLINE void copy_run(std::byte* dst, const std::byte* src, std::siz
     std::memcpy(dst + bytes - Unit, last, Unit);
 }
 
-// On Zen 4, moves of 64 bytes take 1.2 to 1.4 times as long, because most cross a cache line.
+// With moves of 64 bytes, packing takes 1.2 to 1.4 times as long on Zen 4, because most moves cross
+// a cache line.
 constexpr std::size_t longest_move = HWY_MIN(32, HWY_MAX(16, HWY_MAX_BYTES));
 
 template <std::size_t Unit, bool Exact>

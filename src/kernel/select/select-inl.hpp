@@ -29,8 +29,8 @@ HWY_ATTR HWY_INLINE void copy_vector(S src, std::byte* dst, std::size_t i) {
 }
 
 // Copies exactly the elements [i, end). The last vector overlaps the vector before it; selecting
-// twice is harmless, even in place. Masked loads and stores are not used: before AVX-512, a masked
-// load may touch an unmapped page, and with AVX-512 on Zen 4, masked stores at row ends doubled the
+// twice is harmless, even in place. Masked loads and stores are not used. Before AVX-512, a masked
+// load may touch an unmapped page. With AVX-512 on Zen 4, masked stores at row ends doubled the
 // time of transposed tiles.
 template <std::size_t Width, std::size_t Bytes = HWY_MAX(Width, HWY_MAX_BYTES), class S>
 HWY_ATTR HWY_INLINE void copy_exactly(S src, std::byte* dst, std::size_t i, std::size_t end) {
@@ -111,8 +111,8 @@ HWY_ATTR HWY_INLINE void select_block_of_bytes(const std::byte* cond, S0 src_0, 
 template <std::size_t Width>
 constexpr bool has_wide_elements = HWY_MAX_BYTES <= 2 * Width;
 
-// Widening cond for each vector of wide elements would cost more than moving them. So 16 cond bytes
-// are tested at once, and shifted by one vector at a time.
+// Widening cond for each vector of wide elements would cost more than moving the elements. So 16
+// cond bytes are tested at once. The result is shifted by one vector at a time.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S1 src_1,
                                               std::byte* dst, std::size_t i, std::size_t block) {
@@ -134,7 +134,7 @@ HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S
     }
 }
 
-// If a block's cond bytes are all zero or all nonzero, reads only one source, and writes nothing if
+// If a block's cond bytes are all zero or all nonzero, reads only one source. Writes nothing if
 // that source is dst. Blocks of a random mask are mixed, so the branches are predictable.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_block(const std::byte* cond, S0 src_0, S1 src_1, std::byte* dst,
@@ -182,13 +182,14 @@ private:
     const std::byte* ahead_row_ = nullptr;
 };
 
-// Elements per cache line, or per vector if that is longer.
+// Elements per cache line, or per vector if a vector is longer.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t line_elements() {
     return HWY_MAX(std::size_t{64} / Width, vectors<Width>::elements());
 }
 
-// Elements before the row's first full cache line; `n` if there is none or elements straddle lines.
+// Returns how many elements precede the row's first full cache line; `n` if no line is full or
+// elements straddle lines.
 // Only full lines are streamed, because an ordinary store to a part of the line fetches the line
 // first.
 template <std::size_t Width>

@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Keeps the compiler from merging a load and its blend into a masked load, which would wait for the
-// mask, and so for cond's cache line, before requesting its own line.
+// Keeps the compiler from merging a load and its blend into a masked load. A masked load would
+// request its cache line only after cond's cache line has arrived.
 template <class V>
 HWY_ATTR HWY_INLINE V load_now(V v) {
 #if HWY_TARGET == HWY_AVX3
@@ -42,8 +42,8 @@ struct unit_source {
     HWY_ATTR HWY_INLINE const std::byte* element(std::size_t i) const { return row + i * Width; }
 };
 
-// A source with one element per row, loaded once, because the compiler assumes that stores to dst
-// may change it.
+// A source with one element per row. Copies the element, because the compiler assumes that stores
+// to dst may change the source.
 template <std::size_t Width>
 struct zero_source {
     using lane = lane_of<Width>;
@@ -91,7 +91,7 @@ struct vectors {
     }
 };
 
-// The result is only compared with zero.
+// Callers only compare the result with zero.
 template <class D, class V8>
 HWY_ATTR HWY_INLINE hn::VFromD<D> widen(D d, V8 v) {
     using T = hn::TFromD<D>;

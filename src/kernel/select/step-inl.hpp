@@ -1,7 +1,7 @@
 // The step kernel for one Highway target: packs evenly spaced elements.
 //
-// Distances -4 to -1 and 2 to 4 take vector loads and a few shuffles per vector. Others take a load
-// and a store per element.
+// Distances -4 to -1 and 2 to 4 take vector loads and a few shuffles per vector. Other distances
+// take a load and a store per element.
 
 #if defined(MASKWISE_KERNEL_SELECT_STEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_STEP_INL
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Copies four elements at a time, which share an address.
+// Copies four elements at a time, to compute only one address for all four.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void step_elements(const std::byte* src, std::byte* dst, std::int64_t count,
                                        std::int64_t step) {
@@ -114,7 +114,7 @@ HWY_ATTR HWY_INLINE bool step_by_vectors(D d, const std::byte* raw_src, std::byt
     }
 }
 
-// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the one
+// Reverses elements of 16 bytes; `count` must fill a vector. The last vector may overlap the vector
 // before it.
 template <class D>
 HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* src, std::byte* dst,
@@ -129,7 +129,7 @@ HWY_ATTR HWY_INLINE void reverse_blocks(D d, const std::byte* src, std::byte* ds
     }
 }
 
-// Returns false if there is no vector code for the distance, or too few elements.
+// Returns false if the distance has no vector code, or if there are too few elements.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE bool step_fast(const std::byte* src, std::byte* dst, std::int64_t count,
                                    std::int64_t step) {

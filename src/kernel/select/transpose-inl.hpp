@@ -47,7 +47,7 @@ HWY_ATTR HWY_INLINE auto load_items(const std::byte* src, const std::int32_t* of
                            load_items<Width, N, Blocks / 2>(src, offsets));
 }
 
-// Hides the pointer from the compiler, which would keep one pointer per number and run out of
+// Hides the pointer from the compiler, which would keep a pointer to each element and run out of
 // registers.
 HWY_ATTR HWY_INLINE const std::int32_t* hidden_pointer(const std::int32_t* numbers) {
     __asm__("" : "+r"(numbers));
@@ -111,9 +111,9 @@ struct wide_block {
     }
 };
 
-// Walks along the groups first, where the source is contiguous, to use each cache line before other
-// lines evict it, even if items are a power of two apart. The last block overlaps the block before
-// it.
+// The inner loop walks along the groups, where the source is contiguous. Each cache line is used
+// before other lines evict it, even if items are a power of two apart. The last block overlaps the
+// block before it.
 template <std::size_t Width, class Block>
 HWY_ATTR HWY_INLINE void transpose_blocks(const std::byte* src, std::byte* dst,
                                           const pack_tile& tile, const std::int32_t* offsets,
@@ -241,8 +241,9 @@ bool is_dense(const pack_layout& layout) {
     return layout.buffer_group_bytes == layout.items * std::int64_t{Width};
 }
 
-// If groups are contiguous in the buffer, more than half of a block's items suffice: the next group
-// overwrites a group's excess, and the slack takes the excess of the last.
+// If groups are contiguous in the buffer, the tile may have fewer items than the block, but more
+// than half: the next group overwrites the excess of a group, and the buffer's slack takes the
+// excess of the last group.
 template <std::size_t Width, class Block>
 bool fits(const pack_layout& layout) {
     constexpr std::int64_t items = Block::items, groups = Block::groups;

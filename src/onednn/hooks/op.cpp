@@ -1,6 +1,6 @@
 // Records operators while the client builds them, because the real library has no getters for
-// inputs and attributes. Each function changes the real object first and returns the real library's
-// status if that fails.
+// inputs and attributes. Each function first changes the real object. If the change fails, the
+// function returns the real library's status.
 
 #include "onednn/library/active.hpp"
 #include "onednn/library/forward.hpp"

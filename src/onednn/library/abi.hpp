@@ -86,7 +86,8 @@ enum property : int {
     property_host_scalar = 3
 };
 
-// By Maskwise's names, for example type_i32 for s32. Types unknown to oneDNN are 0 (undef).
+// oneDNN's types by Maskwise's names, for example type_i32 for s32. Types unknown to oneDNN are 0
+// (undef).
 enum data_type : int {
 #define MASKWISE_DATA_TYPE(name, width, onednn, ...) type_##name = onednn,
 #include "tensor/data_types.inc"

@@ -110,8 +110,9 @@ void warn_if_unreached() {
 
 [[gnu::constructor]] void on_load() {
     if (!is_switched_off()) warn_if_unreached();
-    // A program without oneDNN may inherit LD_PRELOAD; then the plugin opens and prints nothing. If
-    // a program loads oneDNN later, the first call that reaches the plugin prints the load line.
+    // A program without oneDNN may inherit LD_PRELOAD. In such a program, the plugin opens and
+    // prints nothing. If the program loads oneDNN later, the first call that reaches the plugin
+    // prints the load line.
     if (verbose_level() >= 1 && find_symbol(RTLD_NEXT, probe_name) != nullptr) active();
 }
 

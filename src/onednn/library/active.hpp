@@ -14,7 +14,7 @@ namespace maskwise::onednn {
 // oneDNN was found.
 bool active();
 
-// Whether the plugin records a call with this status of oneDNN.
+// Whether the plugin records a call for which oneDNN returned `status`.
 inline bool to_record(abi::status status) {
     return status == abi::success && active();
 }

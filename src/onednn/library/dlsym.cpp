@@ -1,5 +1,5 @@
-// The plugin's dlsym and dlvsym return Maskwise's functions to a program that opens oneDNN itself
-// and looks functions up by handle, if the handle leads to the oneDNN that the plugin uses. Every
+// Some programs open oneDNN with dlopen and look functions up by handle. If the handle's oneDNN is
+// the one that the plugin uses, the plugin's dlsym and dlvsym return Maskwise's functions. Every
 // other lookup jumps to the next dlsym. A jump keeps the return address, from which the C library
 // finds the caller's position in the search order (RTLD_NEXT).
 
@@ -62,8 +62,8 @@ bool may_replace(const void* address) {
     return is_active;
 }
 
-// Returns Maskwise's function `name` if `address`, found by the handle, belongs to the oneDNN in
-// use, else null.
+// `address` is the result of the next dlsym. Returns Maskwise's function `name` if the address is
+// in the oneDNN that the plugin uses, else null.
 void* replacement_of(void* handle, const char* name, const void* address) {
     if (address == nullptr || is_this_plugin(address) || !is_of_base_namespace(handle) ||
         !may_replace(address))
@@ -77,8 +77,8 @@ void* replacement_of(void* handle, const char* name, const void* address) {
 }
 
 // A preloaded library that wraps dlsym may look up the next dlsym by libc's symbol version. libc's
-// dlvsym would skip the plugin, so the plugin returns its wrapper. Returns null if another wrapper
-// follows the plugin, because that wrapper may be the caller.
+// dlvsym would skip the plugin, so the plugin returns its own dlsym or dlvsym. Returns null if
+// another library that wraps dlsym follows the plugin, because that library may be the caller.
 void* plugin_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
     const bool is_dlsym = is_same(name, "dlsym");

@@ -13,12 +13,13 @@ inline constexpr const char* probe_name = "dnnl_graph_graph_create";
 // libdnnl.so.3.1), then with libdnnl.so. Returns the first result that is not null.
 void* first_by_soname(void* (*function)(const char* soname));
 
-// Returns the file of a loaded oneDNN with the Graph API, under any name, or null. The loader owns
-// the text. Opens no library, because this function also runs at process exit: opening a library
-// whose destructors have run would initialize it again.
+// Returns the path of a loaded oneDNN with the Graph API, whatever its file name is; null if there
+// is none. The loader owns the string. Opens no library, because this function also runs at process
+// exit: opening a library whose destructors have run would initialize the library again.
 const char* find_loaded_onednn() noexcept;
 
-// Returns the file of the loaded object that holds the address, or null. The loader owns the text.
+// Returns the path of the loaded object that holds the address, or null. The loader owns the
+// string.
 const char* file_of(const void* address) noexcept;
 
 // Returns the base address of the loaded object that holds the address, or null.

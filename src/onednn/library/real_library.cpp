@@ -19,9 +19,9 @@ void* open_loaded(const char* file) noexcept {
     return file != nullptr ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
-// Returns a handle of the library that defines the probe function found through `handle`, or null
-// if there is none or it is the plugin. dlsym also searches dependencies, so any library that links
-// oneDNN leads to oneDNN.
+// Looks the probe function up by `handle`. Returns a handle of the library that defines this
+// function; null if the function is missing or the plugin's. dlsym also searches dependencies, so
+// any library that links oneDNN leads to oneDNN.
 void* owner_of_probe(void* handle) {
     const void* const probe = find_symbol(handle, probe_name);
     if (probe == nullptr || is_this_plugin(probe)) return nullptr;
@@ -116,7 +116,7 @@ real_library load() noexcept {
 
 } // namespace
 
-// By a hidden symbol, because an exported one may resolve to another library.
+// Compares with a hidden symbol, because an exported symbol may resolve to another library.
 bool is_this_plugin(const void* address) {
     return base_of(address) == base_of(reinterpret_cast<const void*>(&real));
 }

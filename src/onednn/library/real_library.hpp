@@ -6,7 +6,7 @@
 
 namespace maskwise::onednn {
 
-// The real oneDNN's functions, by pointer, because the exported names are Maskwise's. A pointer is
+// Pointers to the real oneDNN's functions, because the exported names are Maskwise's. A pointer is
 // null if the library lacks the function.
 struct real_library {
 #define FORWARD(name, since, parameters, arguments) abi::status(*name) parameters = nullptr;
@@ -32,9 +32,9 @@ struct real_library {
     }
 };
 
-// The first call, from any thread, looks the library up, and prints one line on standard error if
-// there is no libdnnl with the Graph API. The library is never unloaded, because the client's exit
-// handlers may still destroy handles.
+// The first call, from any thread, looks the library up. If there is no libdnnl with the Graph API,
+// that call prints one line on standard error. The library is never unloaded, because the client's
+// exit handlers may still destroy handles.
 const real_library& real() noexcept;
 
 // Whether real() has been called.

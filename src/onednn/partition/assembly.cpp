@@ -12,8 +12,7 @@
 namespace maskwise::onednn {
 namespace {
 
-// Partitions that need more scratch are refused. oneDNN's kernels compute tile by tile and need
-// less.
+// A partition that needs more scratch is left to oneDNN, whose kernels compute tile by tile.
 constexpr std::size_t max_scratch_bytes = std::size_t{1} << 30;
 
 // Throws argument_error if a tensor's type differs from its type at add_op: inner values would then
@@ -150,8 +149,9 @@ place assembly::add_inner(const logical_tensor& tensor) {
     return {place::list::inner, parts_.inner.size() - 1};
 }
 
-// Without this memory, oneDNN would allocate a scratchpad in every execution. Above 128 KiB, the
-// scratchpad would consist of fresh pages, whose first access is slow.
+// Without this memory, oneDNN would allocate a scratchpad in every execution. Above 128 KiB
+// (glibc's mmap threshold), the scratchpad would consist of fresh pages, whose first access is
+// slow.
 place assembly::scratchpad(std::size_t bytes) {
     if (!scratchpad_) {
         scratchpad_ = parts_.inner.size();
@@ -161,7 +161,7 @@ place assembly::scratchpad(std::size_t bytes) {
     return {place::list::inner, *scratchpad_};
 }
 
-// A row chain overwrites its scores if they and the result are inner values of one type and layout.
+// A row chain overwrites its scores if scores and result are inner values of one type and layout.
 place assembly::add_result(const fusion::block& block, const logical_tensor& result) {
     if (!block.attention && !parts_.makes(result.id)) {
         const auto& [scores, memory] = find_value(block.rows.scores);
@@ -218,8 +218,8 @@ assembly::add_gradients(const fusion::gradients_chain& chain) {
     return compiled;
 }
 
-// If a row chain runs first, its output may overwrite scores of the same type and layout that are
-// neither a constant nor an operand of the chain.
+// If a row chain is the first segment, its output may overwrite the scores. Both must have one type
+// and layout. The scores must not be a constant or an operand of the chain.
 std::optional<abi::inplace_pair> assembly::find_inplace(const fusion::block& block) const {
     const auto& rows = block.rows;
     if (block.attention || !parts_.segments.empty()) return std::nullopt;

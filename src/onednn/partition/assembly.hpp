@@ -14,10 +14,10 @@
 
 namespace maskwise::onednn {
 
-// As in oneDNN: 1-D, u8.
+// Returns the description of a scratchpad. As in oneDNN, it is 1-D and u8.
 logical_tensor scratchpad_of(std::size_t bytes);
 
-// Makes an output with layout `any` dense, with these extents. Returns others unchanged.
+// Makes an output with layout `any` dense, with these extents. Returns other outputs unchanged.
 logical_tensor completed(logical_tensor output, const dims& extents);
 
 // Builds a region's executable by adding segments in execution order. Segments may read the values
@@ -25,9 +25,9 @@ logical_tensor completed(logical_tensor output, const dims& extents);
 class assembly {
 public:
     // Adds the client's inputs that the region reads and does not compute. Throws argument_error if
-    // a tensor's type differs from its type at add_op (except cond, if the region has no block), if
-    // an output is missing, or if the shape or strides of an output without layout `any` are
-    // unknown.
+    // an output is missing, or if an output without layout `any` has an unknown shape or unknown
+    // strides. Also throws if a tensor's type differs from its type at add_op. Without a block,
+    // only cond may differ.
     assembly(partition_kind kind, const row_region& region, const compile_request& request);
 
     const logical_tensor* find(std::size_t id) const; // null if not known
@@ -35,9 +35,9 @@ public:
     const logical_tensor& known(std::size_t id) const;
     place place_of(std::size_t id) const;
     source source_of(std::size_t id) const;
-    // Returns the description of a value that a segment will compute: for an output, the client's
-    // at compile, else the recorded one with layout `any`. Throws argument_error if no operator
-    // computes the value.
+    // Returns the description of a value that a segment will compute. An output has the client's
+    // description at compile. An inner value has the recorded description with layout `any`. Throws
+    // argument_error if no operator computes the value.
     logical_tensor wanted(std::size_t id) const;
 
     // Adds a value that the next segment computes, with the compiled layout. Throws argument_error
@@ -45,12 +45,12 @@ public:
     place add(const logical_tensor& value);
     // Does the same for an inner value that later segments do not read by id.
     place add_inner(const logical_tensor& tensor);
-    // Returns scratch of at least this size. Segments run one after another, so all share it.
+    // Returns scratch of at least this size. Segments run in sequence and share this scratch.
     place scratchpad(std::size_t bytes);
     void add(std::unique_ptr<segment> next) { parts_.segments.push_back(std::move(next)); }
 
-    // Adds the segment and results. Throws argument_error for an unknown value, and as
-    // fusion::compile does.
+    // Adds the block's segment and results. Throws what fusion::compile throws, and argument_error
+    // for an unknown value.
     std::shared_ptr<const fusion::compiled_block>
     add_block(const fusion::block& block, attention_order order, std::string ending);
 

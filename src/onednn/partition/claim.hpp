@@ -20,15 +20,15 @@ struct select_claim {
     bool real_supports = false; // whether oneDNN supports the partition, too
 };
 
-// The operators of a partition. Maskwise runs those of `block` (a row chain or attention) or of
-// `gradients`. If neither is set, oneDNN runs all operators except Selects.
+// The operators of a partition. Maskwise runs the operators of `block` (a row chain or attention)
+// or of `gradients`. If neither is set, oneDNN runs all operators except Selects.
 struct row_region {
     graph_settings settings;
     op_list records;            // in topological order
     std::vector<graph::op> ops; // the records, translated
     std::vector<std::size_t> output_ids;
     std::optional<fusion::block> block; // has attention only if the attention covers the region
-    std::optional<fusion::gradients_chain> gradients = {}; // set only if it covers the region
+    std::optional<fusion::gradients_chain> gradients = {}; // set only if they cover the region
 };
 
 inline op_list records_of(const op_list& candidates, const std::vector<graph::op>& ops) {

@@ -6,8 +6,8 @@ namespace maskwise::onednn {
 
 // Claims a partition of `graph` if it is a Select alone, attention with statistics, gradients of
 // attention, or has a row chain around a Select. Does not claim a row chain that oneDNN computes as
-// fast. Verbose lines report a claimed Select, and why a partition with a Select is not claimed.
-// Throws std::bad_alloc.
+// fast as Maskwise. Verbose lines report a claimed Select, and the reason if a partition with a
+// Select is not claimed. Throws std::bad_alloc.
 void claim_partition(const graph_record& graph, abi::partition partition);
 
 // Claims a partition created from one operator, without a graph, if the operator is a Select and

@@ -28,8 +28,9 @@ bool real_agrees_with_inplace(const compile_call& call, const abi::inplace_pair&
     });
 }
 
-// A newer oneDNN's functions that Maskwise does not export need oneDNN's compiled partition in the
-// handle. So oneDNN also compiles the Select, with the dst layout that Maskwise reports.
+// A newer oneDNN may have functions that Maskwise does not export. Those functions need oneDNN's
+// compiled partition, so oneDNN also compiles the Select, with the dst layout that Maskwise
+// reports.
 void compile_for_newer_functions(const compile_call& call, executable& select) {
     compile_by_onednn(call.partition, call.compiled_partition,
                       {select.inputs(), select.outputs(), call.engine});
@@ -38,9 +39,9 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
 }
 
 // Makes oneDNN write its dump file, with the tensors as the client described them. Skips a dst of
-// unknown shape, because oneDNN crashes on a strided dst without strides. Skips host scalars:
-// oneDNN would throw, and its cache would then point into the partition, which the client will
-// destroy.
+// unknown shape, because oneDNN crashes on a strided dst without strides. Skips host scalars,
+// because oneDNN would throw. After that, oneDNN's cache would point into the partition, which the
+// client will destroy.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {

@@ -38,8 +38,8 @@ dims infer_dst(const row_region& region, const tensor_list& inputs) {
     return graph::infer_result(region.ops, std::move(shapes));
 }
 
-// Checks dst and completes the shape of a strided dst. Compiling the row chain makes a dst with
-// layout `any` dense.
+// Checks dst and completes the shape of a strided dst. A dst with layout `any` becomes dense later,
+// when the row chain is compiled.
 void complete_outputs(const row_region& region, compile_request& request) {
     const dims shape = infer_dst(region, request.inputs);
     const auto position = graph::position_of(request.outputs, region.ops.back().outputs[0], "dst");
@@ -52,8 +52,8 @@ void complete_outputs(const row_region& region, compile_request& request) {
                              " may have elements that overlap");
 }
 
-// A SoftMax's statistics (the second output) keep the description from add_op; the request has
-// their description at compile.
+// SoftMax's second output (statistics) keeps its description from add_op. compile reads the final
+// description from the request.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)
@@ -170,8 +170,8 @@ attempt try_compile(compile_function& compile, partition_kind kind, std::size_t 
     }
 }
 
-// Returns the first attempt that compiles, else the last. After attention, tries the row chain only
-// if it is faster than oneDNN.
+// Returns the first attempt that compiles, else the last. If attention does not compile, tries the
+// row chain only if the row chain is faster than oneDNN.
 attempt try_block(std::size_t partition, const row_region& region, const compile_request& request) {
     if (region.gradients) {
         auto whole =
@@ -196,9 +196,9 @@ std::unique_ptr<executable> compile_region(std::size_t partition, const row_regi
     return try_block(partition, region, request).compiled;
 }
 
-// Searches the chain again if the shapes differ from those at add_op. An `error` from
-// compile_operators passes through. Any other exception is oneDNN's; if the row chain failed, its
-// failure is thrown instead.
+// Searches for the row chain again if the shapes differ from the shapes at add_op. An `error` from
+// compile_operators passes through. Other exceptions are oneDNN's. If the row chain failed, too,
+// its failure replaces oneDNN's exception.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request) {
     complete_outputs(recorded, request);

@@ -15,10 +15,10 @@ namespace maskwise::onednn {
 std::unique_ptr<executable> compile_region(std::size_t partition, const row_region& region,
                                            const compile_request& request);
 
-// Compiles a merged group. The client sees the group as supported, and oneDNN has no partition
-// instead. So if the row chain does not compile, the group runs operator by operator. Throws if
+// Compiles a merged group. The client sees the group as supported, and oneDNN has no partition for
+// the group. So if the row chain does not compile, the group runs operator by operator. Throws if
 // oneDNN cannot compile an operator. Throws argument_error if a tensor's type differs from its type
-// at add_op, except for a cond of a group that runs operator by operator.
+// at add_op. Only the cond of a group that runs operator by operator may differ.
 std::unique_ptr<executable> compile_merged_region(std::size_t partition, const row_region& recorded,
                                                   compile_request request);
 

@@ -177,7 +177,7 @@ std::string_view folder() {
     return read_environment("MASKWISE_DUMP").value_or("");
 }
 
-// Has the process id, because processes may share the folder.
+// The path has the process id, because processes may share the folder.
 std::string next_path() {
     static std::atomic<unsigned> count{0};
     return std::string(folder()) + "/graph-" + std::to_string(getpid()) + '-' +

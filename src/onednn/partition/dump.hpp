@@ -10,9 +10,9 @@ namespace maskwise::onednn {
 bool dump_is_wanted(const graph_record& graph);
 
 // Writes the graph to a new file in the folder MASKWISE_DUMP, in oneDNN's format for partitioned
-// graphs. Each operator of a partition has the partition's id and a `backend`, "maskwise" if
-// Maskwise claims the partition, else "onednn". If the file cannot be written, prints a line on
-// standard error. Throws std::bad_alloc.
+// graphs. Each operator of a partition has the partition's id and a `backend`. The backend is
+// "maskwise" if Maskwise claims the partition, else "onednn". If the file cannot be written, prints
+// a line on standard error. Throws std::bad_alloc.
 void dump_graph(const graph_record& graph, std::span<const abi::partition> partitions);
 
 } // namespace maskwise::onednn

@@ -72,16 +72,16 @@ struct executable_parts {
     abi::engine engine;
     tensor_list inputs;                       // as given to compile
     tensor_list outputs;                      // as given to compile, with all shapes and strides
-    std::vector<std::size_t> output_ids;      // of the results; `outputs` may list other tensors
+    std::vector<std::size_t> output_ids;      // results only; `outputs` may list other tensors
     std::optional<abi::inplace_pair> inplace; // an input, and the output that may overwrite it
-    std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of the lists
+    std::size_t needed_inputs = 0, needed_outputs = 0; // minimum lengths of execute's lists
     std::vector<std::unique_ptr<segment>> segments;
     std::vector<inner_value> inner;
     std::size_t inner_bytes = 0;
 
     bool makes(std::size_t id) const; // whether the tensor is a result
-    // Returns the tensor at this position of the client's list. Every execution must then pass a
-    // list that has the position.
+    // Returns the tensor at this position of the client's list. `execute` then requires a list
+    // that has this position.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };
@@ -101,11 +101,11 @@ public:
 
     bool makes(std::size_t id) const { return parts_.makes(id); }
     // The stream must not be null, and the inputs must be ready. Returns invalid_arguments if a
-    // list is null or too short, out_of_memory if there is no memory for scratch, the status of the
-    // first segment that fails, or success.
+    // list is null or too short, and out_of_memory if there is no memory for scratch. Else returns
+    // the status of the first segment that fails, or success.
     abi::status execute(const execute_call& call) const;
-    // The bytes that execute needs in call.scratchpad, at any alignment. If call.scratchpad is
-    // null, the executable allocates and caches the memory.
+    // Returns the bytes that execute needs in call.scratchpad, at any alignment. If call.scratchpad
+    // is null, the executable allocates and caches the memory.
     std::size_t scratch_bytes() const;
     std::string describe() const;
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int fpmath_strict = 0;
 
-// A row chain is not faster than oneDNN before 3.8 if the mask replaces scores where it is true:
-// oneDNN then masks by arithmetic.
+// oneDNN before 3.8 masks by arithmetic if true mask elements replace scores. A row chain is then
+// not faster than oneDNN.
 bool masks_by_arithmetic(const fusion::row_chain& chain) {
     const auto replaces = [](const row_step& step) {
         const auto* select = std::get_if<row_select>(&step);

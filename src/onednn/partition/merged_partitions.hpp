@@ -8,14 +8,14 @@
 
 namespace maskwise::onednn {
 
-// Returns the partitions that the client gets after dnnl_graph_graph_filter, in topological order,
-// or none if no partitions are merged. Throws std::bad_alloc, and argument_error if a tensor cannot
-// be read.
+// Returns the partitions that the client gets after dnnl_graph_graph_filter, in topological order.
+// Returns none if no partitions are merged. Throws std::bad_alloc, and argument_error if a tensor
+// cannot be read.
 std::vector<listed_partition> list_partitions(abi::graph graph, const graph_record& record,
                                               int policy);
 
-// dnnl_graph_graph_get_partitions for a graph with listed partitions. Claims those that Maskwise
-// runs.
+// Does the work of dnnl_graph_graph_get_partitions for a graph with listed partitions. Claims the
+// partitions that Maskwise runs.
 abi::status get_listed_partitions(abi::graph graph, const graph_record& record, std::size_t num,
                                   abi::partition* partitions);
 

@@ -151,8 +151,8 @@ bool has_known_strides(const logical_tensor& tensor) {
 // Row-major copies avoid two faults. oneDNN 3.7 to 3.13 infer the layout of a MatMul's input also
 // from the strides of dimensions of extent 1. Results are wrong if such a stride differs from
 // meant_strides. Passing meant_strides does not help, because oneDNN's caches treat both layouts as
-// equal and may return code for the other one. oneDNN 3.12 ignores gaps in an input that has fewer
-// dimensions than the result.
+// equal and may return code for the other layout. oneDNN 3.12 ignores gaps in an input that has
+// fewer dimensions than the result.
 bool must_be_row_major(const logical_tensor& input, int result_rank) {
     return has_known_strides(input) && (input.extents.rank() < result_rank ||
                                         input.strides_elems != graph::meant_strides(input));
@@ -242,7 +242,7 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// oneDNN chooses the layouts of values between segments, except `in_layout`.
+// oneDNN chooses the layouts of values between segments, except the layout of `in_layout`.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);

@@ -2,9 +2,9 @@
 
 namespace maskwise::onednn {
 
-// The verbose lines and dump files that the client requests from oneDNN, by a function of oneDNN,
-// else by the environment (ONEDNN_..., else DNNL_...), which is read once. Any thread may call
-// these functions.
+// The verbose lines and dump files that the client requests from oneDNN. Functions of oneDNN take
+// precedence over the environment (ONEDNN_..., else DNNL_...), which is read once. Any thread may
+// call the functions below.
 
 // Whether to print lines for Maskwise's partitions (ONEDNN_VERBOSE or dnnl_set_verbose). Ignores
 // component filters and VERBOSE_TIMESTAMP.

@@ -59,8 +59,8 @@ struct room_allocator {
 
 // An operator as the client described it, with oneDNN's numbers for kinds and attributes. A record
 // of usual size (three inputs, one output, a short name, an attribute) is a single allocation,
-// because the plugin records every operator. Translated only if the graph has a marker or the
-// operator is a Select.
+// because the plugin records every operator. An operator is translated only if it is a Select or
+// the graph has a marker (see is_marker).
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;
@@ -86,8 +86,8 @@ public:
 
     void set(int attribute_name, attribute value);
     const attribute* find(int attribute_name) const; // null if it is not set
-    // Whether a graph with this operator may have partitions to claim: a Select, a SoftMax with
-    // statistics, or an Exp, which may compute weights from statistics.
+    // Whether Maskwise may claim partitions of a graph because of this operator. True for a Select,
+    // a SoftMax with statistics, and an Exp, which may compute weights from statistics.
     bool is_marker() const;
 
     // Set by add_op; the client's next change then applies to a copy. Stays set after the graph is
@@ -96,7 +96,8 @@ public:
     std::atomic<bool> is_shared = false;
 };
 
-// The client's settings of a graph, and of the graphs that Maskwise builds from its parts.
+// The client's settings of a graph. Graphs that Maskwise builds from parts of this graph have equal
+// settings.
 struct graph_settings {
     int engine_kind = abi::engine_cpu;
     int fpmath_mode = 0;
@@ -132,7 +133,7 @@ const abi::logical_tensor* find_by_id(std::span<const abi::logical_tensor> tenso
 // Returns the first operator with that id, or null. oneDNN ignores later ones.
 std::shared_ptr<const op_record> find_op(const op_list& ops, std::size_t id);
 
-// Joined as in oneDNN's verbose lines.
+// The operators' names, joined as in oneDNN's verbose lines.
 std::string joined_names(const op_list& ops);
 
 // Adds a copy of the client's operator to a graph of the real library, with the same id, attributes

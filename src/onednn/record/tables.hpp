@@ -18,13 +18,13 @@ extern std::mutex table_writes;
 // A bucket is a list of nodes. Nodes are never freed, so a reader that walks a changing bucket sees
 // only valid nodes. An empty node is reused for another handle of its bucket, so the peak number of
 // live handles bounds the memory. A reader dereferences a record only if the node has the reader's
-// handle. The record lives until the handle is destroyed or compiled again. As with oneDNN alone,
-// no other thread may use the handle meanwhile.
+// handle. The record lives until a call destroys the handle or compiles it again. As with oneDNN
+// alone, no other thread may use the handle during this call.
 template <typename Record>
 class handle_map {
 public:
     // Returns the record of `handle`, or null. Any thread may call this function, which takes no
-    // lock. A null handle marks an empty node, which has a record while it is being filled.
+    // lock. A null handle marks an empty node. insert stores a node's record before its handle.
     Record* find(const void* handle) {
         node* const entry = handle != nullptr ? node_with(handle, bucket_of(handle)) : nullptr;
         return entry != nullptr ? entry->record.load(std::memory_order_relaxed) : nullptr;
@@ -90,7 +90,7 @@ struct partition_claim;
 struct tensor_record;
 class executable;
 
-// Before you insert or erase, include the header of the record.
+// Callers of insert or erase must include the record's header.
 struct side_tables {
     handle_map<std::shared_ptr<op_record>> ops; // as the client last changed them
     handle_map<graph_record> graphs;

@@ -8,7 +8,7 @@
 
 namespace maskwise::bench::driver {
 
-// Values of the tensors in `wanted`, in f32 or an integer type. `part` is a partition of `whole`;
+// Returns the tensors in `wanted`, in f32 or an integer type. `part` is a partition of `whole`;
 // `inputs_of_part` holds the partition's inputs. Throws test::failed_call or std::runtime_error if
 // an operator has no reference.
 tensor_map reference_of(const graph& whole, const graph& part, const tensor_map& inputs_of_part,

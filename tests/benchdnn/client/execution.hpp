@@ -20,7 +20,7 @@ class execution {
 public:
     // `inputs` holds dense values for every graph input. Edge `where` of each buffer touches a
     // guard page. `in_place`: an output overwrites the input of its in-place pair if this input is
-    // a graph input with one reader. `p` must outlive the execution.
+    // a graph input that only one partition reads. `p` must outlive the execution.
     execution(const program& p, const tensor_map& inputs, edge where, bool in_place);
 
     void run(); // every partition in order; throws test::failed_call
@@ -29,8 +29,8 @@ public:
     tensor value(std::size_t id) const;       // current values of tensor `id`, dense
     std::vector<std::size_t> outputs() const; // ids of the tensors that partitions write
 
-    // Describes an illegal write around a tensor or scratchpad. With edge::back, also a write
-    // between a tensor's elements or to an input. Empty if there is no illegal write.
+    // Describes an illegal write; empty if there is none. Checks the bytes around each tensor and
+    // scratchpad. With edge::back, also checks inputs and the gaps between elements.
     std::string damage() const;
 
     std::size_t bytes() const; // read and written by all partitions; a tensor counts once per

@@ -36,7 +36,8 @@ verdict verdict_of(const test::failed_call& failure) {
     return verdict::failed;
 }
 
-// The verdict on a failed call. `expected`: the status that the case must end with, or empty.
+// Returns the verdict on a failed call. `expected` is the status that the case must end with, or
+// empty.
 decided judge(const test::failed_call& failure, const std::string& expected) {
     const std::string text = failure.has_thrown ? failure.what()
                                                 : fmt::format("{} returned {}", failure.function,
@@ -59,7 +60,7 @@ std::string join_ids(const std::vector<std::size_t>& ids) {
     return fmt::format("{}", fmt::join(ids, ","));
 }
 
-// A type of the partition for which this machine lacks instructions, or empty.
+// Returns a type of the partition for which this machine lacks instructions, or "".
 std::string lacking_type(const graph& g, const program_step& step) {
     std::string lacking;
     for (const op& o : g.ops) {
@@ -80,7 +81,7 @@ graph part_of(const graph& g, const program_step& step) {
 }
 
 // Whether the case also runs with the inputs of oneDNN's driver. Fill `auto` omits this run if
-// --mask is set, and for graphs that only move elements, because random bits test these better.
+// --mask is set or the graph only moves elements. Random bits test such a graph better.
 bool fills_as_driver(const case_config& config, const graph& g) {
     if (config.fill != "auto") return config.fill == "driver";
     return config.mask == "auto" && !bits_only(g);
@@ -218,9 +219,8 @@ void runner::check_values(const case_config& config, case_result& result) {
     const tensor_map inputs = driver::fill_inputs(known_, fill_inputs(known_, {}));
     case_result by_definition = result;
     const execution e = check_with(inputs, config, by_definition);
-    // In a graph with 16-bit floats and 8-bit integers, only the driver's rule decides: the
-    // driver's scores are large, so rounding them to 16 bits changes quantized results by many
-    // units.
+    // In a graph with 16-bit floats and 8-bit integers, only the driver's rule decides. The
+    // driver's scores are large, so rounding to 16 bits changes quantized results by many units.
     if (!mixes_16_bits_and_integers(known_)) result = by_definition;
     if (result.state == verdict::passed)
         judge_as_driver(e, inputs, result);
@@ -276,7 +276,7 @@ void runner::judge_as_driver(const execution& e, const tensor_map& inputs,
     }
 }
 
-// A partition that only moves elements must move its actual inputs bit-exactly, even if they differ
+// A partition that only moves elements must be bit-exact for its actual inputs, which may differ
 // slightly from the oracle's.
 void runner::check_moved_bits(const execution& e) const {
     for (const program_step& step : program_->steps()) {

@@ -18,7 +18,7 @@ public:
     // Throws input_error if the case cannot be read or rewritten. Every other outcome is a verdict.
     case_result run(const case_config& config);
 
-    // More samples of the last case, in milliseconds. Empty if that case was not measured.
+    // Returns more samples of the last case, in milliseconds; empty if the case was not measured.
     std::vector<double> time_again(int samples, double max_ms);
 
 private:

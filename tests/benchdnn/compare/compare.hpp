@@ -10,7 +10,7 @@ namespace maskwise::bench {
 // How far a tensor may differ from the oracle's; see docs/harness.md.
 struct tolerance {
     bool exact = false;
-    double relative = 0.0;     // of max(|expected|, root mean square of the tensor)
+    double relative = 0.0;     // relative to max(|expected|, root mean square of the tensor)
     double absolute = 0.0;     // in units, for integers
     bool norm_allowed = false; // if the L2 error is small, one element in 1024 may be off by up to
                                // 16 tolerances

@@ -29,7 +29,7 @@ std::size_t slot_of(const op& consumer, std::size_t id) {
     return 0;
 }
 
-// The first op in `kinds` that tensor `id` reaches through element-wise ops.
+// Returns the first op of `kinds` that tensor `id` reaches through element-wise ops, or null.
 const op* reached(const graph& g, std::size_t id, std::initializer_list<const char*> kinds) {
     static const char* const through[] = {"Add",      "Divide",   "Multiply",
                                           "Subtract", "TypeCast", "Select"};

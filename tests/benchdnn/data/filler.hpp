@@ -19,10 +19,10 @@ struct fill_policy {
 // Whether every op only moves elements, so that results are exact for any bit pattern.
 bool bits_only(const graph& g);
 
-// Dense values of every graph input, by id, in the declared types. Attention graphs get typical
-// values: causal or padding masks, scale 1/8, and -inf for masked scores (-10000 if -inf could make
-// a row NaN). If a causal mask shifts the row index, Add gets the number of keys, and Subtract gets
-// the number of queries. Every shape of `g` must be known.
+// Returns dense values of every graph input, by id, in the declared types. Attention graphs get
+// typical values: causal or padding masks, scale 1/8, and -inf for masked scores. If -inf could
+// make a row NaN, masked scores get -10000. If a causal mask shifts the row index, Add gets the
+// number of keys, and Subtract gets the number of queries. Every shape of `g` must be known.
 tensor_map fill_inputs(const graph& g, const fill_policy& policy);
 
 } // namespace maskwise::bench

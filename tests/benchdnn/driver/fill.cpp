@@ -113,7 +113,7 @@ private:
         if (o.kind == "Multiply") displace(*t, draw_from({0.25, 0.5, 1}, count_of(*t)));
     }
 
-    // Values of `source`, drawn as if `o` computed in the type of `source`.
+    // Returns values for `source`, drawn as if `o` computed in the type of `source`.
     static numbers quantized(const op& o, std::size_t i, const logical_tensor& source) {
         if (o.kind != "MatMul") return draw_binary(i + 1, source.dtype, count_of(source));
         product p = product_of(o);
@@ -136,8 +136,8 @@ private:
         displace(scales, draw_from({0.0625, 0.125, 0.25}, count_of(scales)));
     }
 
-    // Displaces the mask: the graph input of an Add or Select that feeds the SoftMax, or in the
-    // backward graph the Subtract of the statistics.
+    // Displaces the mask: the graph input of the Add or Select before the SoftMax. In the backward
+    // graph, the Subtract of the statistics takes the SoftMax's place.
     void put_mask(const op& o) {
         const op* reader = first_reader(graph_, o);
         if (pattern_ == pattern::other || !reader || o.outputs[0].dtype == data_type::s32) return;
@@ -159,7 +159,8 @@ private:
         return reader.attr<std::string>("mode", "none") == "inf_as_zero";
     }
 
-    // A causal mask. With `masks_last_row`, its last row is all -inf. A mask of one row is all 0.
+    // Returns a causal mask. With `masks_last_row`, its last row is all -inf. A mask of one row is
+    // all 0.
     static numbers added_mask(const logical_tensor& t, bool masks_last_row) {
         const std::int64_t rows = t.shape[t.shape.size() - 2];
         const std::int64_t columns = t.shape.back();

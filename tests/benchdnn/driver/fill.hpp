@@ -8,7 +8,7 @@
 namespace maskwise::bench::driver {
 
 // `values` holds the harness's values of every graph input of `g`. Returns `values`, with the
-// driver's values where the driver has a rule; it has none for an input of Exp, for example. All
+// driver's values where the driver has a rule. An input of Exp, for example, has no rule. All
 // shapes must be known.
 tensor_map fill_inputs(const graph& g, tensor_map values);
 

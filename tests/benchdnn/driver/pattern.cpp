@@ -78,9 +78,9 @@ const op* reader_in(const graph& whole, const graph& part, const op& o) {
     return nullptr;
 }
 
-// The type that a result is rounded to: its own, or the type after the one or two casts that read
-// it. undef if no op of the partition reads the result, or if the first cast ends the partition or
-// feeds a Quantize, which rounds anyway.
+// Returns the type that a result is rounded to: the result's type, or the type after one or two
+// casts of the result. undef if no op of the partition reads the result, or if the first cast ends
+// the partition or feeds a Quantize.
 data_type rounding_of_output(const graph& whole, const graph& part, const op& o,
                              const logical_tensor& result) {
     const op* reader = reader_in(whole, part, o);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The patterns that oneDNN's driver recognizes. They decide where the reference rounds, and which
-// inputs hold a mask.
+// The patterns that oneDNN's driver recognizes. The pattern decides where the reference rounds, and
+// which inputs hold a mask.
 
 #include "model/graph.hpp"
 
@@ -13,7 +13,7 @@ enum class pattern { other, attention, attention_backward };
 
 pattern recognize(const graph& g);
 
-// The first op that reads output `index` of `o`, or null.
+// Returns the first op that reads output `index` of `o`, or null.
 const op* first_reader(const graph& g, const op& o, std::size_t index = 0);
 
 // The reference rounds an op's inputs to these types before the op, and its outputs after the op.

@@ -82,7 +82,8 @@ bool agrees(double exact, double have, data_type type, const rule& r) {
     return !is_floating(type) && (std::isnan(exact) || is_other_rounding(exact, want, have));
 }
 
-// The relative error in the Euclidean norm. NaN if a result is NaN where the reference is finite.
+// Returns the relative error in the Euclidean norm; NaN if a result is NaN where the reference is
+// finite.
 double norm_error(const std::vector<double>& reference, const std::vector<double>& got,
                   data_type type) {
     double difference = 0.0;

@@ -1,5 +1,5 @@
 // Wrappers of oneDNN's functions, linked before oneDNN into maskwise-bench-faulty. They plant the
-// fault that MASKWISE_BENCH_FAULT names, which the harness must notice.
+// fault that MASKWISE_BENCH_FAULT names. The harness must notice the fault.
 
 #include "support/grid.hpp"
 #include "support/numbers.hpp"
@@ -55,7 +55,7 @@ void* volatile lost = nullptr;
 
 using tensor_list = std::vector<const_dnnl_graph_tensor_t>;
 
-// Leaks memory. Writes to it, so that it becomes resident.
+// Leaks memory. Writes to the memory, so that it becomes resident.
 void lose_memory() {
     constexpr std::size_t bytes = 32768;
     if (!planted("leak")) return;

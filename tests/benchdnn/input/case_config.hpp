@@ -6,7 +6,7 @@
 
 namespace maskwise::bench {
 
-// The options of one test. Each string except `file` holds the text of the option of its name.
+// The options of one test. Each string except `file` is the value of the option of the same name.
 struct case_config {
     std::string file;
     bool is_of_batch = false; // whether a batch file names the case

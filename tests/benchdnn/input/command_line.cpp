@@ -50,8 +50,8 @@ std::string shortest(const fs::path& path) {
 }
 
 // Finds case and batch files. Tries the name itself, then the name in each known folder, then in
-// each known folder's parent, because oneDNN's batches are relative to a parent. Known are the
-// folders of earlier files, latest first, and the project's benchdnn_inputs/.
+// each known folder's parent, because oneDNN's batches are relative to a parent. The known folders
+// are those of earlier files, latest first, and the project's benchdnn_inputs/.
 class search_path {
 public:
     explicit search_path(const fs::path& program) {
@@ -116,7 +116,7 @@ public:
     }
 
 private:
-    // Whether the flag restores a default, as a batch does at its end, or sets a run option.
+    // Whether the flag sets a run option or restores a default, as flags at a batch's end do.
     static bool leaves_defaults(const std::string& name, const std::string& value) {
         flag_state state;
         run_options ignored;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The names in a case file and their numbers in oneDNN's C API. The numbers never change. The
-// harness lists them because its oneDNN headers may lack an operator of a case.
+// harness lists the numbers because its oneDNN headers may lack an operator of a case.
 
 #include <cstddef>
 #include <optional>

@@ -134,8 +134,8 @@ TEST(compare, infinities_and_nan_must_agree) {
                 << expected << ' ' << actual;
 }
 
-// The errors that `judge` counts if all 4096 elements should be 1 and `count` of them are off by
-// `difference`.
+// Returns the number of errors that `judge` counts if 4096 elements should be 1 and `count` of them
+// are off by `difference`.
 template <typename Judge>
 std::size_t errors_of(std::size_t count, double difference, const Judge& judge) {
     const std::vector<double> ones(4096, 1.0);

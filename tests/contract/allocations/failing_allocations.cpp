@@ -90,7 +90,7 @@ bool run_failing(const std::vector<node>& nodes, std::int64_t nth, bool onwards)
 }
 
 // Returns the least growth of live blocks in up to 20 runs with cached shapes. A leak adds blocks
-// in every run, the handle table only in some.
+// in every run. The handle table grows only in some runs.
 std::int64_t least_growth(const std::vector<node>& nodes, std::int64_t nth, bool onwards) {
     std::int64_t least = 1;
     for (int attempt = 0; attempt < 20 && least > 0; ++attempt) {

@@ -78,8 +78,8 @@ bool has_failed = false;
 thread_local bool inside = false;
 
 // Whether the first caller outside this program and the C++ library is the plugin. Walks the stack
-// only if `caller` is in one of these two: a walk takes microseconds, and oneDNN 3.2 allocates tens
-// of thousands of times per graph.
+// only if `caller` is in the program or the C++ library: a walk takes microseconds, and oneDNN 3.2
+// allocates tens of thousands of times per graph.
 bool is_own_call(const void* caller) {
     if (loaded.plugin.holds(caller)) return true;
     if (!loaded.program.holds(caller) && !loaded.cxx.holds(caller)) return false;

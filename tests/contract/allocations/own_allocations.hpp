@@ -4,12 +4,12 @@
 
 namespace maskwise::contract {
 
-// Replaces the process's operator new. Can fail allocations that Maskwise's plugin makes, directly
-// or through the C++ library.
+// Replaces the process's operator new. Can make the plugin's allocations fail, also those through
+// the C++ library.
 namespace own_allocations {
 
-// Makes Maskwise's `nth` allocation from now fail (0: the next) and, with `onwards`, all later
-// ones.
+// Makes the `nth` of Maskwise's next allocations fail, counted from 0. With `onwards`, all later
+// allocations also fail.
 void fail(std::int64_t nth, bool onwards);
 // Ends the effect of fail(). Returns whether an allocation failed.
 bool stop();

@@ -1,4 +1,4 @@
-"""Tests programs that look up oneDNN's functions by a handle, and maskwise-info on processes.
+"""Tests programs that look up oneDNN's functions by a handle. Tests maskwise-info on processes.
 
 Takes the arguments of test_surroundings.py, with --lane.
 """
@@ -33,7 +33,7 @@ class LookedUp(LaneCase):
     """A client that opens libdnnl itself and looks up each function by the handle."""
 
     def opens(self, *libraries: str, **variables: str) -> Done:
-        """Runs the client with these libraries preloaded."""
+        """Runs the client with `libraries` preloaded."""
         return self.run_built_with("", *libraries, **variables)
 
     def run_built_with(self, suffix: str, *libraries: str, **variables: str) -> Done:

@@ -88,7 +88,7 @@ def in_prefix(name: str) -> Path:
 
 @contextlib.contextmanager
 def broken_libtbb() -> Iterator[str]:
-    """Yields a folder for LD_LIBRARY_PATH whose libtbb cannot be loaded, as if it were missing."""
+    """Imitates a missing libtbb. Yields a folder for LD_LIBRARY_PATH with an unloadable libtbb."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "libtbb.so.12").touch()
         yield folder
@@ -96,7 +96,7 @@ def broken_libtbb() -> Iterator[str]:
 
 @cache
 def version() -> str:
-    """The version of the lane's oneDNN, for example "3.13.2"."""
+    """Returns the version of the tested oneDNN, for example "3.13.2"."""
     return run([SETTING.runner, "--version", SETTING.prefix]).stdout.strip()
 
 
@@ -123,7 +123,7 @@ class Case(unittest.TestCase):
 
 
 class WithoutOnednn(Case):
-    """Processes without a oneDNN that Maskwise knows."""
+    """Processes without oneDNN, or with a version that Maskwise does not know."""
 
     def graph_only(self, library_path: str) -> Done:
         program = str(SETTING.binaries / "graph_only")
@@ -317,7 +317,7 @@ class Loading(LaneCase):
             self.assert_right(done)
 
     def test_a_libdnnl_newer_than_maskwise_knows(self) -> None:
-        """oneDNN also compiles Maskwise's partitions, so that its newer functions work on them."""
+        """oneDNN also compiles Maskwise's partitions, so that oneDNN's newer functions work."""
         older = str(SETTING.binaries.parent / "lib" / "libmaskwise_older.so")
         if words(client())["select supported"] == "0":
             facts = words(client(older))
@@ -439,7 +439,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Returns names and texts of dumps. Replaces ids, which only oneDNN's compiles advance."""
+        """Returns names and texts of dumps, without ids, which only oneDNN's compiles advance."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

@@ -1,8 +1,8 @@
 """Runs the transcript client with oneDNN alone and with the plugin, and compares the answers.
 
-Every difference must be in the file --differences. Every entry of the file whose versions and
-condition apply must occur, unless the entry is optional. The client's scenario "facts" prints
-oneDNN's version and the values of the conditions.
+Every difference must be in the file --differences. Every entry whose versions and condition apply
+must occur, unless the entry is optional. The client's scenario "facts" prints oneDNN's version and
+the values of the conditions.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ logical_tensor scalar(std::size_t id) {
     return dense(id, f32, {1});
 }
 
-// Scores, scale, mask, SoftMax, values: the operators of an attention partition.
+// The operators of an attention partition: MatMul, scale, mask, SoftMax and MatMul.
 std::vector<node> attention(dnnl_data_type_t type) {
     std::vector<node> nodes{{1, dnnl_graph_op_matmul, {t(10), square(11)}, {t(12)}},
                             {2, dnnl_graph_op_divide, {t(12), scalar(13)}, {t(14)}},

@@ -26,14 +26,14 @@ const node select_node = select_of({40}, {9, 40}, {1}, {9, 40});
 const logical_tensor &cond = select_node.inputs[0], &src_0 = select_node.inputs[1],
                      &src_1 = select_node.inputs[2], &dst = select_node.outputs[0];
 
-// The bytes of `select`'s dst, computed by the reference.
+// Returns the bytes of `select`'s dst, computed by the reference.
 std::vector<std::uint8_t> expected(const node& select) {
     memory bytes;
     select_by_reference(select, bytes);
     return bytes[select.outputs[0].id];
 }
 
-// Executes with these inputs, in this order. dst must be right.
+// Executes with these inputs in this order, and expects the right dst.
 void expect_right(dnnl_graph_compiled_partition_t compiled,
                   const std::vector<logical_tensor>& inputs = {cond, src_0, src_1}) {
     memory bytes;
@@ -99,9 +99,9 @@ TEST_F(traps, trap_02_the_real_library_calls_back) {
               library().minor >= 4 ? dnnl_success : dnnl_unimplemented);
 }
 
-// 4: the plugin exports functions that an older oneDNN lacks. The functions that the plugin can
-// answer itself work on every version: execute_v2, the scratchpad query and the logical tensor of a
-// tensor. The other functions return `unimplemented`.
+// 4: the plugin exports functions that an older oneDNN lacks. Three functions work with every
+// oneDNN: execute_v2, the scratchpad query and the logical tensor of a tensor. The other functions
+// return `unimplemented`.
 TEST_F(traps, trap_04_functions_that_old_libraries_lack) {
     if (!plugin_expected()) GTEST_SKIP() << "these functions do not exist without the plugin";
     const auto result = compiled();
@@ -198,8 +198,8 @@ TEST_F(traps, trap_09_the_select_is_not_replaced) {
     EXPECT_EQ(ops_of(partition.get()), std::vector<std::size_t>{select_node.id});
 }
 
-// 10: add_op copies: the client may change or destroy its operator at once. A second operator with
-// the same id is ignored, with success. The length of a string attribute does not matter.
+// 10: add_op copies: the client may change or destroy its operator at once. add_op ignores a second
+// operator with the same id and returns success. The length passed with a string is ignored.
 TEST_F(traps, trap_10_add_op_takes_a_snapshot) {
     owned_graph other = make_graph();
     auto op = make_op(select_node);
@@ -245,8 +245,8 @@ TEST(traps_of_callbacks, trap_12_exceptions_of_callbacks_reach_the_client) {
 }
 
 // 13: some calls succeed unexpectedly. For example, a client can create a partition from one
-// operator without a graph. Maskwise executes it, too. The transcripts handles/queries and
-// schema/two_inputs test more of these calls.
+// operator without a graph. Maskwise executes this partition, too. The transcripts handles/queries
+// and schema/two_inputs test more of these calls.
 TEST_F(traps, trap_13_partition_of_a_single_operator) {
     dnnl_graph_partition_t raw = nullptr;
     ASSERT_EQ(dnnl_graph_partition_create_with_op(&raw, make_op(select_node).get(), dnnl_cpu),
@@ -289,8 +289,8 @@ TEST_F(traps, trap_14_a_host_scalar_is_one_element) {
         EXPECT_EQ(status_with_host_scalar(nodes, wrong), dnnl_invalid_arguments) << nodes.size();
 }
 
-// 15: a compiled partition outlives its graph and its partition. Later objects reuse their
-// addresses. stress.cpp tests threads.
+// 15: a compiled partition outlives its graph and its partition, even if later objects reuse the
+// addresses of both. stress.cpp tests threads.
 TEST_F(traps, trap_15_a_compiled_partition_outlives_its_graph) {
     const auto result = compiled();
     partition.reset();
@@ -339,7 +339,7 @@ TEST_F(traps, null_handles_stay_invalid_after_many_handles) {
     EXPECT_EQ(dnnl_graph_op_destroy(nullptr), dnnl_success);
 }
 
-// A large Select needs threads. They must come from the only libtbb in the process.
+// A large Select needs threads. The threads must come from the only libtbb in the process.
 TEST_F(traps, the_process_has_only_one_libtbb) {
     const dims large{1000, 1000};
     run_graph({select_of(large, large, large, large)});

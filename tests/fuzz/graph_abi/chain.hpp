@@ -9,13 +9,14 @@
 namespace maskwise::fuzz {
 
 // A graph around a Select, and the client's tensors at compile. The tensors may differ from those
-// at add_op in extents, rank and layout. The lists may be reversed or have further tensors.
+// at add_op in extents, rank and layout. The lists given to compile may be reversed or have further
+// tensors.
 struct chain_description {
     graph_description graph;
     std::map<std::size_t, logical_tensor> now; // every tensor of the graph at compile, by id
     std::map<std::size_t, double> largest;     // upper bounds of the inputs' absolute values
     std::map<std::size_t, float> fills;        // inputs that have one value everywhere
-    std::map<std::size_t, double> tolerance;   // of the operators' results
+    std::map<std::size_t, double> tolerance;   // allowed absolute errors of the operators' results
     std::set<std::size_t> open;                // results whose layout the library chooses
     bool lists_are_reversed = false, has_further_output = false;
     // Id of a further input: an unrelated tensor or an operator's result; 0: none.

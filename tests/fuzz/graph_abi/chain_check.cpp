@@ -32,8 +32,8 @@ public:
     judge(const chain_description& chain, const tensor_bytes& inputs, const chain_result& side)
         : oracle_(chain, inputs), side_(side) {}
 
-    // Returns the fault of `other`'s tensor `id`, which was computed from this library's tensors,
-    // or "".
+    // Returns the fault of tensor `id` of `other`, or "". `other` was computed from this library's
+    // tensors.
     std::string find_wrong(const chain_result& other, std::size_t id) const {
         bool loses_nans = false;
         return oracle_.find_wrong({other.tensors.at(id), other.bytes.at(id)}, loses_nans);

@@ -166,8 +166,8 @@ std::vector<exact_tensor> run_op(const op_description& op,
     }
 }
 
-// Only the second MatMul may skip values. Its first operand (the weights) is an operator's result;
-// the first MatMul's (the query) is a graph input.
+// Only the second MatMul, of weights and values, may skip values. Its first operand is an
+// operator's result. The first operand of the other MatMul, the query, is a graph input.
 exact_tensors run(const chain_description& chain, exact_tensors values, const masked_rule& rule) {
     for (const auto& op : chain.graph.ops) {
         std::vector<const exact_tensor*> in;

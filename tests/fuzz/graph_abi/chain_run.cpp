@@ -164,8 +164,8 @@ private:
             if (tensor.id < further) check_output(tensor);
     }
 
-    // Sets a fault if guard bytes were written, and a refusal if oneDNN leaves the result of a
-    // comparison unwritten.
+    // Sets a fault if guard bytes were written, and a refusal if oneDNN leaves a boolean result
+    // unwritten.
     void check_output(const logical_tensor& tensor) {
         const auto& bytes = result_.bytes.at(tensor.id);
         if (!is_guarded(bytes))

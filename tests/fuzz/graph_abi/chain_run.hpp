@@ -36,8 +36,8 @@ tensor_bytes draw_inputs(generator& random, generator& later, const chain_descri
 chain_result run_chain(const session& side, const chain_description& chain,
                        const tensor_bytes& inputs);
 
-// Runs the partition of `side` that computes tensor `id`, on the inputs of `plugin`. Sets `refusal`
-// unless each input is dense or has its layout in `other`, a result of `side`.
+// Runs the partition of `side` that computes tensor `id`, on the inputs of `plugin`. `other` is a
+// result of `side`. Sets `refusal` if an input is not dense and has another layout in `other`.
 chain_result repeat_partition(const session& side, const chain_description& chain,
                               const chain_result& plugin, const chain_result& other,
                               std::size_t id);

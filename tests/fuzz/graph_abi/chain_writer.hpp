@@ -9,8 +9,8 @@ namespace maskwise::fuzz {
 // Dimensions, by number. An extent may differ between add_op and compile. Dimension 0 has extent 1.
 using dimensions = std::vector<std::size_t>;
 
-// A tensor of a graph under construction. `largest` bounds a correct result's absolute values, and
-// `error` its error.
+// A tensor of a graph under construction. `largest` bounds a correct result's absolute values.
+// `error` bounds the error of a result.
 struct chain_value {
     std::size_t id = 0;
     dnnl_data_type_t type{};

@@ -82,7 +82,7 @@ dnnl_status_t call(const char* function, const Run& run) {
     return status;
 }
 
-// Owns the object of create(&handle). A failed call may have created an object, too.
+// Calls create(&handle) and owns the object. A failed call may have created an object, too.
 template <typename Handle, typename Create>
 owned<Handle> make(const char* function, const Create& create) {
     owned<Handle> result;
@@ -153,7 +153,7 @@ private:
     std::vector<const_dnnl_graph_tensor_t> handles_;
 };
 
-// Executes with tensors as described in the lists, and waits.
+// Executes the partition on tensors with these descriptions, and waits.
 dnnl_status_t execute(dnnl_graph_compiled_partition_t compiled,
                       const std::vector<logical_tensor>& inputs,
                       const std::vector<logical_tensor>& outputs, memory& bytes,

@@ -158,8 +158,8 @@ std::string check_gradient(generator& random, gradients_case& problem,
     return check_derivative(problem, which, gradient, direction);
 }
 
-// Whether central differences can check the gradients. Scores that a large bias absorbs in f32 and
-// rows of NaN have no derivatives.
+// Whether central differences can check the gradients. A NaN row has no derivative, nor has a score
+// that a large bias absorbs in f32.
 bool has_derivatives(const attention_case& problem) {
     const float fill = problem.desc.fill;
     const bool has_nan = std::ranges::any_of(problem.query.values, [](double x) { return x != x; });

@@ -40,7 +40,7 @@ gradients_case with_gradients(generator& random, attention_case problem);
 // A random case whose gradients central differences can check.
 gradients_case make_gradients_case(generator& random);
 
-// A loop on the calling thread that reports `threads` threads.
+// A parallel_loop that runs on the calling thread but reports `threads` threads.
 parallel_loop calling_thread_of(int threads);
 // Runs attention and its gradients with the target's kernels.
 void run(const gradients_case& problem, const kernel_table& target, int threads = 1);

@@ -96,7 +96,7 @@ TEST_P(attention_test, scales_queries_of_any_size) {
     }
 }
 
-// The mask covers one row of a tile, and all rows of another tile.
+// Masks one row of a tile, and all rows of another tile.
 TEST_P(attention_test, masks_full_rows) {
     for (const bool inf_as_zero : {true, false}) {
         attention_case problem = test::plain_case({2, 100, 16}, {2, 150, 16}, {2, 150, 16}, 7);
@@ -231,8 +231,8 @@ TEST_P(attention_test, shares_keys_among_heads_of_one_query) {
         }
 }
 
-// Heads with a few queries each share keys and cond, so a panel holds several heads or ends within
-// a head.
+// Heads share keys and cond. Each head has a few queries, so a panel holds several heads or ends
+// within a head.
 TEST_P(attention_test, shares_keys_among_heads_with_one_mask) {
     test::generator random(test::base_seed());
     attention_case problem;

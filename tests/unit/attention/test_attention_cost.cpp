@@ -173,7 +173,7 @@ TEST(attention_cost, counts_shared_keys_once) {
     }
 }
 
-// Heads with a few queries each that share keys read the keys once, with a mask per head or one
+// Heads that share keys and have a few queries each read the keys once, with a mask per head or one
 // shared mask.
 TEST(attention_cost, counts_shared_keys_with_masks_once) {
     test::generator random(test::base_seed());

@@ -71,7 +71,7 @@ TEST(attention_threads, shared_keys_may_all_be_masked) {
 }
 
 // Several threads execute the plan with separate operands, alternately on the library's threads and
-// on a loop.
+// on a parallel_loop.
 void expect_shareable(const extent_list& query, const extent_list& key) {
     std::vector<attention_case> cases;
     std::vector<test::output_memory> before;

@@ -41,7 +41,7 @@ struct listed {
     std::vector<work_item> items, shared;
 };
 
-// Every slice of every row tile and every state must occur once.
+// Every slice of every row tile and every index of a partial state must occur once.
 void expect_complete(const listed& division, std::int64_t row_tiles) {
     std::vector<counts> parts(static_cast<std::size_t>(row_tiles));
     counts states;

@@ -14,7 +14,7 @@ using test::attention_case;
 struct scenario {
     const char* name;
     attention_case (*make)();
-    int threads; // of a loop on the calling thread; 0: no loop
+    int threads; // of the parallel_loop, which runs serially; 0: no loop
 };
 
 // Without PrintTo, GoogleTest prints a scenario's bytes, including padding.

@@ -77,8 +77,8 @@ mask_rules causal_rules(std::int64_t window) {
     return {.causal = true, .window = key_window{.left = window}};
 }
 
-// A batch that contains the tested sequence. From `first_row` on, its queries are the sequence's
-// last. Other queries are random.
+// A batch that contains the tested sequence. The sequence's last queries begin at row `first_row`.
+// All other queries are random.
 struct embedding {
     std::int64_t batch = 1, first_row = 0;
     sequence tokens;

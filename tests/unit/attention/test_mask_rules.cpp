@@ -1,5 +1,5 @@
-// Tests mask rules: the keys of a row, the summary of a tile, and attention. An array with the same
-// mask must give attention the same results.
+// Tests mask rules: the keys of a row, the summary of a tile, and attention. Attention must give
+// the same results if the mask is an array.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -186,8 +186,8 @@ TEST_P(rules_test, match_the_same_mask_as_an_array) {
     EXPECT_GE(same, 40);
 }
 
-// Heads of a few queries that share keys are folded into one head. Rules use each row's position in
-// its sequence.
+// Query heads that share a KV head are folded into one head if they have few rows. Rules use each
+// row's position in its sequence.
 TEST_P(rules_test, hold_for_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8}) {
         attention_case problem =
@@ -274,8 +274,8 @@ TEST(mask_maps, are_reused_by_later_executions) {
     };
     EXPECT_EQ(run_with(&maps), 3 * 2);
     const std::vector<std::byte> first = test::copy_outputs(problem).dst;
-    // A caller must not change the mask. This test does, to show that the next run does not read
-    // it.
+    // A caller must not change the mask. This test changes the mask, to show that the next
+    // execution does not read the mask.
     problem.cond.fill(std::vector<double>(unmasked.size(), 1));
     EXPECT_EQ(run_with(&maps), 3 * 2);
     EXPECT_EQ(test::copy_outputs(problem).dst, first);

@@ -1,5 +1,5 @@
-// Sets to NaN the keys and values that are masked for all rows of a block. The block's results must
-// not change.
+// A block is a group of rows that are computed together. NaN in keys and values that are masked for
+// the whole block must not change the block's results.
 
 #include "attention/row_spans.hpp"
 #include "attention/run_attention.hpp"
@@ -20,7 +20,7 @@ using test::rule_shape;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// visit(sequence, first row, last row) gets rows that are computed together.
+// visit(sequence, first row, last row) gets a block.
 using visit_rows = std::function<void(std::int64_t, std::int64_t, std::int64_t)>;
 
 void retype(test::attention_tensor& tensor, data_type type) {
@@ -39,7 +39,7 @@ attention_case case_of(const rule_shape& shape, data_type type) {
     return problem;
 }
 
-// Whether the key is unmasked for any of the rows.
+// Whether the key is unmasked for any row in [first, last).
 bool is_unmasked(const attention_case& problem, std::int64_t sequence, std::int64_t first,
                  std::int64_t last, std::int64_t key) {
     for (std::int64_t row = first; row < last; ++row)
@@ -73,8 +73,8 @@ void for_each_block(const attention_case& problem, std::int64_t panel, const vis
         }
 }
 
-// Sets rows of the tensor to NaN if they are masked for query rows [first, last). Also sets rows of
-// other sequences, unless all sequences share the tensor.
+// Sets to NaN the keys or values in `tensor` that are masked for query rows [first, last). Also
+// sets other sequences' elements, unless all sequences share `tensor`.
 void spoil(const attention_case& problem, test::attention_tensor& tensor, std::int64_t sequence,
            std::int64_t first, std::int64_t last) {
     std::vector<double> values = tensor.values;
@@ -145,7 +145,7 @@ std::vector<document> documents_of(std::int64_t rows, std::int64_t keys, std::in
     return documents;
 }
 
-// Rules of every kind, whose bounds depend on `end`.
+// Returns rules of every kind, with bounds that depend on `end`.
 std::vector<mask_rules> rules_of(const rule_shape& shape, std::int64_t end) {
     std::vector<mask_rules> rules{
         {.lengths = {end}},
@@ -206,7 +206,7 @@ TEST_P(masked_values, of_random_rules_do_not_matter) {
     }
 }
 
-// With enough keys, threads split the keys of a row tile and merge its states.
+// With enough keys, several threads compute one row tile and merge their partial results.
 TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
     for (const std::int64_t rows : {3, 40})
         for (const data_type type : types) {
@@ -221,7 +221,7 @@ TEST_P(masked_values, do_not_matter_to_threads_that_share_keys) {
         }
 }
 
-// Heads or sequences of a few queries that share keys become rows of one panel.
+// Heads or sequences that share keys become rows of one panel if each has few rows.
 TEST_P(masked_values, do_not_matter_to_folded_heads) {
     for (const std::int64_t rows : {1, 3, 8})
         for (const data_type type : types)

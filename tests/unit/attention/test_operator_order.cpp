@@ -1,5 +1,5 @@
 // Tests attention in the order of separate operators. The reference runs MatMul, scale and mask,
-// SoftMax and MatMul one after another. It rounds the weights to the graph's type.
+// SoftMax and MatMul one after another, and rounds the weights to the graph's type.
 
 #include "attention/run_attention.hpp"
 #include "base/cpu.hpp"

@@ -85,8 +85,8 @@ void meet(const void* context, std::int64_t) {
     wait_for(shared->has_caller_run_task);
 }
 
-// The caller may hold a lock that its other tasks need. While the caller waits for chunks of other
-// threads, it must not begin such a task.
+// The caller may hold a lock that its other tasks need. While waiting for chunks of other threads,
+// the caller must not begin such a task.
 TEST(parallel_run, begins_no_other_task_while_it_waits) {
     tbb::task_arena arena(2);
     for (int i = 0; i < 5; ++i) {

@@ -40,7 +40,7 @@ TEST(forced_isa, decides_which_kernel_runs) {
         GTEST_SKIP() << "this CPU has no " << expected() << ", so the cap has no effect";
     if (expected() == "refused" || !is_supported(expected())) {
         EXPECT_THROW(active_isa(), argument_error);
-        EXPECT_THROW(active_isa(), argument_error); // at the second call, too
+        EXPECT_THROW(active_isa(), argument_error); // throws again
         EXPECT_THROW(make_select_plan(vector_of(100)), argument_error);
         return;
     }

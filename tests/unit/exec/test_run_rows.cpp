@@ -25,8 +25,8 @@ struct row_work {
     std::optional<row_soft_max> soft_max = std::nullopt;
 };
 
-// One chain and the size of its scores. Its operands are a scalar, a row, a matrix and, for a
-// Select, a cond.
+// One chain and the size of its scores. The chain's operands are a scalar, a row, a matrix
+// and, for a Select, a cond.
 struct example {
     std::int64_t heads, rows, columns;
     row_work work;

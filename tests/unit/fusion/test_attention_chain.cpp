@@ -145,7 +145,7 @@ TEST(score_steps, multiply_if_the_divisor_is_a_power_of_two) {
     EXPECT_EQ(steps.factors.at(3).number, 3);
 }
 
-// Uses the maximum number of factors for the chain, for its query and for its key.
+// Uses the maximum number of factors for the chain, the query and the key.
 TEST(attention_form, keeps_every_factor) {
     row_chain chain;
     std::vector<float> values(max_row_actions + max_numbers, 1);

@@ -57,7 +57,7 @@ struct builder {
         }
         return operators;
     }
-    // The steps of the first chain, over dense tensors.
+    // Returns the steps of the first chain as text, for dense tensors.
     std::string steps() const {
         const row_chain chain = chains().at(0).chain;
         row_desc desc;
@@ -149,7 +149,7 @@ TEST(elementwise_chain, rounds_between_operators) {
     EXPECT_EQ(cast.steps(), "round_bf16 select");
 }
 
-// A chain has at most max_row_actions steps, less the steps that are reserved for a SoftMax.
+// A chain has at most max_row_actions steps, minus the steps reserved for a SoftMax.
 TEST(elementwise_chain, has_at_most_max_row_actions_steps) {
     builder graph;
     for (std::size_t i = 0; i < 20; ++i) graph.add(op_kind::tanh, {tensor(i)}, tensor(i + 1));

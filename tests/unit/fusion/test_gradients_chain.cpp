@@ -10,7 +10,7 @@ namespace {
 
 using namespace graph;
 
-// Tensors besides attention's.
+// Tensors that attention's forward graph does not have.
 constexpr std::size_t dst = 50, dst_gradient = 51, subtracted = 52, exponentials = 53, rounded = 54,
                       value_gradients = 55, weight_gradients = 56, products = 57, sums = 58,
                       differences = 59, score_gradients = 60, product_gradients = 61,

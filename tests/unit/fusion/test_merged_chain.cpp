@@ -1,4 +1,4 @@
-// Tests which single-operator partitions are merged into one chain of rows.
+// Tests which single-operator partitions are merged into one row chain.
 
 #include "fusion/find_row_chain.hpp"
 #include "unit/fusion/chain_graphs.hpp"

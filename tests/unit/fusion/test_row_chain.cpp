@@ -1,4 +1,4 @@
-// Tests partitions that contain or nearly contain a chain of rows.
+// Tests partitions that contain a row chain, or almost contain one.
 
 #include "fusion/chain_finder.hpp"
 #include "fusion/find_row_chain.hpp"
@@ -234,8 +234,7 @@ TEST(row_chain, ends_at_the_largest_number_of_operands_or_steps) {
     EXPECT_EQ(length_after_select(op_kind::type_cast, false, data_type::bf16), max_row_actions - 3);
 }
 
-// A chain grown from a SoftMax to its producers holds as many operators as a chain grown from a
-// Select to its consumers.
+// A search from the SoftMax back to the Select finds chains of the same maximum length.
 TEST(row_chain, reaches_a_select_from_a_soft_max) {
     for (const auto& [kind, count] : {std::pair{op_kind::add, max_row_operands - 2},
                                       std::pair{op_kind::tanh, max_row_actions - 3}}) {

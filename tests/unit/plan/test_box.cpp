@@ -34,8 +34,8 @@ TEST(box, holds_whole_lines_of_operands_in_l2) {
     EXPECT_EQ(choose_box(transposed(200, 200)), extents(112, 16));
 }
 
-// src_0 and dst have 8 MB; the column-major cond has 100 KB. If dst's rows end within lines, dst's
-// pieces grow first, to at most 496 columns. So there are three chunks.
+// src_0 and dst have 8 MB. The column-major cond has 100 KB. If dst's rows end within cache lines,
+// dst's pieces grow first, to at most 496 columns. So the 1001 columns are cut into three chunks.
 TEST(box, holds_longer_pieces_of_dst_if_they_end_within_lines) {
     const auto box_of = [](std::int64_t columns) {
         const std::int64_t row = 4 * columns;
@@ -59,7 +59,7 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
-// src_0 has 128 KB, in pieces of two adjacent lines of 16 elements.
+// src_0 has 1000 pieces of two cache lines each, 128 KB in all. The box has one line of a piece.
 TEST(box, reaches_no_further_than_whole_lines) {
     const loop_nest nest =
         nest_of({{1000, {0, 128, 0, 4}}, {16, {0, 4, 0, 4000}}, {2, {0, 64, 0, 64000}}});
@@ -75,7 +75,8 @@ TEST(box, ends_where_offsets_end) {
     EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 30), 1);
 }
 
-// dst, src_0 and src_1 each cut one loop. The box includes cond's loop as a whole or not at all.
+// The box cuts the three loops along which dst, src_0 and src_1 are contiguous. The box includes
+// all of the loop along which cond is contiguous, or nothing of this loop.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
         loop_nest nest = nest_of({{41, {last, 656, 656, 16}},
@@ -120,8 +121,8 @@ offsets prefetched(std::int64_t inner, std::int64_t inner_bytes, std::int64_t ou
     return lines_of_tile(nest, extents(inner, outer), op_src_0, access_kind::gather, false);
 }
 
-// Returns the offset of one byte in each cache line of the pieces, for any alignment. Pieces begin
-// `apart` bytes apart.
+// Returns offsets that touch every cache line of the pieces at any alignment. Pieces begin `apart`
+// bytes apart.
 offsets lines_of_pieces(std::int32_t pieces, std::int32_t apart, std::int32_t bytes) {
     offsets result;
     for (std::int32_t piece = 0; piece < pieces; ++piece) {

@@ -158,8 +158,8 @@ TEST(plan, names_ways_to_pack) {
                   {"cond=splat src_0=step src_1=unit dst=scatter kernel=select_x32_uuu_plain"}));
 }
 
-// The pick kernel runs if elements have 16 bytes and both sources are packed one element at a time,
-// but not if a source repeats from row to row or has runs of adjacent elements.
+// The pick kernel runs for 16-byte elements if both sources are packed one element at a time. It
+// does not run if a source is broadcast along rows or has runs of adjacent elements.
 TEST(plan, picks_wide_separate_elements) {
     const auto text_of = [](data_type type, const dims& src_1, std::int64_t step) {
         select_desc desc = dense(type, {40, 300}, {40, 300}, src_1, {40, 300});
@@ -209,7 +209,8 @@ TEST(plan, transposes_if_blocks_pay) {
     EXPECT_FALSE(transposes(3, 32, 1));
 }
 
-// cond has 300 rows of 7 runs. A run has 3 bytes. Runs begin 8 bytes apart, rows `row_bytes` apart.
+// cond has 300 rows of 7 runs. A run has 3 bytes. Runs begin 8 bytes apart. Rows begin
+// `row_bytes` apart.
 select_desc short_runs(std::int64_t row_bytes) {
     select_desc desc = dense(data_type::bf16, {300, 7, 3}, {}, {300, 7, 3}, {300, 7, 3});
     desc.cond.strides_bytes = {row_bytes, 8, 1};
@@ -237,8 +238,8 @@ TEST(plan, streams_from_the_threshold_on) {
     EXPECT_EQ(build_plan(desc, isa::scalar, moved + 1)->key.store, store_policy::plain);
 }
 
-// If a row has one cond, only one of the row's sources is read. Short rows count both sources,
-// because they share cache lines with adjacent rows.
+// If a row has one cond, only one of the row's sources is read. For short rows, the plan counts
+// both sources, because short rows share cache lines with adjacent rows.
 TEST(plan, counts_one_source_if_a_row_has_one_cond) {
     const auto moved = [](std::int64_t columns) {
         const dims shape{64, columns};

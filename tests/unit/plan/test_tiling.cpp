@@ -47,7 +47,7 @@ TEST(tiling, has_no_loops_for_an_empty_nest) {
     EXPECT_EQ(tile.row_loop, -1);
 }
 
-// Long rows stay separate, so that operands that repeat from row to row are read in place.
+// Long rows stay separate, so that operands broadcast to all rows are read in place.
 TEST(tiling, keeps_long_rows_separate) {
     const tiling tile = choose_tiling(nest_of({{256, {1, 4, 4, 4}}, {64, {0, 1024, 1024, 1024}}}));
     EXPECT_EQ(tile.column_loops, 1);
@@ -73,8 +73,8 @@ TEST(tiling, makes_one_row_of_three_dense_loops) {
     EXPECT_FALSE(tile.scatters);
 }
 
-// dst is written from a buffer if the tile's contiguous runs of dst are shorter than a line or
-// repeat in several loops.
+// dst is written from a buffer if dst's contiguous runs are shorter than a cache line, or if
+// several loops lead from run to run.
 TEST(tiling, scatters_runs_shorter_than_a_line) {
     const auto tile_of = [](std::int64_t columns) {
         return choose_tiling(nest_of({{columns, {1, 4, 4, 4}}, {16, {0, 0, 0, 400}}}));
