@@ -57,7 +57,7 @@ private:
     json time(const json& request) {
         const std::vector<std::size_t> ways = request.at("ways");
         json taken(ways.size(), json::array());
-        bool awake = false; // whether the latest way used, and so woke, all threads
+        bool awake = false; // whether the previous way ran on all threads, so that none sleeps
         for (int pass = 0; pass < request.at("passes"); ++pass)
             for (std::size_t step = 0; step < ways.size(); ++step) {
                 const std::size_t i = pass % 2 == 0 ? step : ways.size() - 1 - step;

@@ -26,8 +26,8 @@ def span(operand: dict[str, Any]) -> int:
 
 
 class Operands:
-    """cond, src_0 and src_1 with the case's data, and dst. `room` allocates every array. Peers
-    whose users pass NumPy arrays use np.empty, which requests huge pages for large arrays."""
+    """cond, src_0 and src_1 with the case's data, and dst. `room` allocates every array:
+    np.empty, which requests huge pages for large arrays, for peers that take NumPy arrays."""
 
     def __init__(self, case: dict[str, Any], room: Callable[[int, Any], Any] = private) -> None:
         self.case = case

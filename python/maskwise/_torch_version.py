@@ -16,7 +16,7 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST:
     needed = ".".join(map(str, OLDEST))
     raise ImportError(f"Maskwise needs PyTorch {needed} or newer, this is {torch.__version__}")
 
-# Whether torch.compile can read a Mask and the variables of a mask function.
+# Whether torch.compile can trace a Mask, and the variables that a mask function captures.
 READS_MASKS = torch.__version__ >= (2, 15)
 
 

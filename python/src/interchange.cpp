@@ -194,7 +194,7 @@ nb::object view_of(nb::handle foreign) {
     if (!number.equal(nb::int_(int{nb::device::cpu::value})))
         refuse(PyExc_BufferError, "%s is not on the CPU but on DLPack device %S",
                type_name_of(foreign).c_str(), device.ptr());
-    // Calls the method, because nanobind would bypass a library that refuses the export.
+    // Calls __dlpack__ directly, because nanobind would ignore an exception of the library.
     const nb::object capsule = foreign.attr("__dlpack__")();
     any_array memory;
     if (!nb::try_cast(capsule, memory))

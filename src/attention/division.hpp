@@ -51,7 +51,7 @@ division divide(const tile_plan& plan, int threads);
 // Returns the number of consecutive heads that share cond, bias and rules.
 std::int64_t heads_alike(const tile_plan& plan, const mask_rules* rules);
 
-// Returns into how many slices each row tile's key tiles are split when a mask's map is computed.
+// Returns the number of slices per row tile for the parallel computation of a mask's map.
 std::int64_t parts_of_map(const mask_layout& layout, int workers);
 
 // Fills in the list, which has room for the items and states that `divide` counted. Splits row

@@ -14,7 +14,8 @@
 namespace maskwise {
 namespace {
 
-// Enough items for an even load of many threads. More items would need more sums.
+// Upper bound on work items. 24 items balance the load of many threads. Each item has its own sums
+// of key and value gradients, so more items need more memory.
 constexpr std::int64_t most_items = 24;
 // Upper bound on the memory of all items' sums. Ignored if one item per group already needs more.
 constexpr std::int64_t most_sums_bytes = 32 << 20;
@@ -24,7 +25,7 @@ void refuse(const std::string& fault) {
 }
 
 void check_attention(const attention_desc& desc) {
-    if (desc.order != attention_order::tiles) refuse("expected order tiles");
+    if (desc.order != attention_order::tiles) refuse("the order is not tiles");
     if (desc.nan_as_zero) refuse("nan_as_zero is not supported");
     if (desc.page_table.type != data_type::undef) refuse("page_table is not supported");
     if (desc.grouped_queries && heads_of(desc.key) != heads_of(desc.value))
@@ -46,7 +47,8 @@ void complete(const char* name, tensor_desc& gradient, data_type type, const dim
                           to_string(extents));
     fill_in_strides(gradient);
     if (gradient.strides_bytes.rank() != gradient.extents.rank())
-        throw argument_error(whole_name + " has strides " + to_string(gradient.strides_bytes));
+        throw argument_error(whole_name + " has strides " + to_string(gradient.strides_bytes) +
+                             ", expected " + std::to_string(extents.rank()) + " strides");
     span_bytes(gradient); // throws on overflow
     if (is_written) require_apart(gradient, whole_name);
 }

@@ -255,7 +255,7 @@ private:
 
     // Whether the buffer's first `count` values are all -infinity. Requires that their maximum is
     // -infinity. The maximum ignores NaN; the sum of exponentials does not. Replaces the values by
-    // their exponentials, so a row with a NaN becomes all NaN.
+    // their exponentials. If a value is NaN, the sum is NaN, and dividing by it makes the row NaN.
     bool is_minus_infinity(std::int64_t count) {
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }

@@ -15,7 +15,8 @@
 namespace maskwise::fusion {
 namespace {
 
-static_assert(max_row_actions + max_numbers <= max_score_factors); // factors of scores, query, key
+// Each row action and each number that scales query or key adds at most one score factor.
+static_assert(max_row_actions + max_numbers <= max_score_factors);
 
 [[noreturn]] void refuse_pair(const dims& a, const dims& b) {
     throw shape_error(to_string(a) + " and " + to_string(b) + " do not broadcast");

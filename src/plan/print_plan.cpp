@@ -26,7 +26,8 @@ std::string nest_text(int rank, auto&& extent_of) {
     return text.empty() ? "1" : text;
 }
 
-// "2x40 order=12>128": tiles and extents of the grid's loops, in the order of the walk.
+// "2x40 order=12>128": the number of tiles of each grid loop, then the elements of each grid loop.
+// The outermost loop is first.
 std::string grid_text(const select_plan& plan) {
     std::string counts, extents;
     for (std::size_t i = plan.grid.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-"""Tests the driver suite: repeated measurements, states of cases and the row of a batch."""
+"""Tests the driver suite: repeated measurements, case states, and a batch's table row."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ ASKED = {
 
 
 class Planted:
-    """A client whose calls take times[n] in process n, and the last time in later processes."""
+    """A client. Calls of process n take times[n]; calls of later processes take times[-1]."""
 
     process = None
 

@@ -23,7 +23,8 @@ std::uint32_t infinity_of(number_format format) {
     return ((std::uint32_t{1} << format.exponent_bits) - 1) << format.fraction_bits;
 }
 
-// Rounds a finite number to nearest even. A number that is too large becomes infinity or more.
+// Returns the bits of a finite number, rounded to nearest even. On overflow, the bits are at least
+// those of infinity.
 std::uint64_t rounded(double size, number_format format) {
     constexpr int fraction_bits = 52, bias = 1023;
     const auto fields = std::bit_cast<std::uint64_t>(size);

@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX3
 constexpr auto* multiply_pairs = multiply<bf16_pair_product>;
 #else
-constexpr void (*multiply_pairs)(const panel_product&) = nullptr; // the bf16 table has its own
+constexpr void (*multiply_pairs)(const panel_product&) = nullptr; // see attention_by_quads
 #endif
 
 constexpr attention_kernels attention{.panel = wide_panel::queries,

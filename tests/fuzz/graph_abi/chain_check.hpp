@@ -6,13 +6,13 @@ namespace maskwise::fuzz {
 
 struct tally {
     long graphs = 0, merged = 0, composites = 0;
-    long compared = 0; // graphs that the plugin and oneDNN alone run
-    long refused = 0;  // graphs that neither the plugin nor oneDNN alone runs
-    long only_own = 0; // graphs that only the plugin runs
+    long compared = 0; // graphs that run with and without the plugin
+    long refused = 0;  // graphs that run neither with nor without the plugin
+    long only_own = 0; // graphs that run only with the plugin
     // Tensors that are wrong by the operators' definitions.
     long other_is_wrong = 0;      // wrong with oneDNN alone, right with the plugin
     long both_are_wrong = 0;      // wrong with oneDNN alone and with the plugin
-    long unreached_are_wrong = 0; // wrong, and computed by oneDNN only with the plugin loaded
+    long unreached_are_wrong = 0; // wrong, computed by oneDNN with the plugin, not computed without
     long without_nans = 0;        // with the plugin, numbers instead of NaNs after SoftMax
     // Graphs that the plugin runs.
     long with_nans = 0, with_constants = 0, with_scalars = 0;

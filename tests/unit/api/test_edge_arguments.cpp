@@ -127,7 +127,8 @@ TEST(edge_arguments, an_attention_without_results_returns_at_once) {
                 EXPECT_GT(empty.scratch_bytes(1), 0);
                 EXPECT_FALSE(to_string(empty).empty() || explain(empty).empty());
                 ++executed;
-            } catch (const shape_error& refused) { // too many products, or too long a row
+            } catch (
+                const shape_error& refused) { // more than 2^60 products or 2^48 elements per row
                 EXPECT_TRUE(has(refused.what(), {"{"}));
             }
         }

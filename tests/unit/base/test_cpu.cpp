@@ -38,7 +38,7 @@ constexpr std::uint32_t bits(std::initializer_list<int> set) {
 TEST(supported_isas, reads_the_hwcaps_of_an_arm_cpu) {
     fake_cpu cpu;
     EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
-    cpu.capabilities = bits({22}); // SVE, but no AES, which the NEON kernels may use
+    cpu.capabilities = bits({22}); // SVE without AES; the NEON kernels require AES
     EXPECT_EQ(supported_isas(cpu), std::vector<isa>{isa::scalar});
     cpu.capabilities = bits({3});
     EXPECT_EQ(supported_isas(cpu), (std::vector<isa>{isa::scalar, isa::neon}));
