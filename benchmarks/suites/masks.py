@@ -23,7 +23,7 @@ TURNS, SAMPLES, SECONDS = 7, 40, 0.06
 ALLOWED = {"f32": 2e-5, "bf16": 4e-2}  # largest allowed difference between two forms' answers
 HEAD = ["mask", "shape", "kept", "type", "Maskwise, rules", "Maskwise, array"]
 HEAD += ["Maskwise, prepared", "SDPA", "FlexAttention", "vLLM", "zentorch"]
-HEAD += ["times the fastest other's speed"]
+HEAD += ["speedup over the fastest other"]
 OWN = ("no mask", "rules", "array", "prepared")
 
 

@@ -18,8 +18,8 @@ LEAST_CAP = 1e-30  # with a smaller cap, score / soft_cap overflows float32
 
 
 class AttentionCall(NamedTuple):
-    """The fields up to deterministic are the arguments of torch.ops.maskwise.attention, in order.
-    Their annotations determine the operator's schema.
+    """The fields from `query` to `deterministic` are the arguments of torch.ops.maskwise.attention,
+    in order. Their annotations determine the operator's schema.
     """
 
     query: Array

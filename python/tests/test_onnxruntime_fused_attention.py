@@ -192,7 +192,8 @@ def test_a_second_consumer_inside_attention(read: str, capfd: Any) -> None:
 
 
 def test_without_fusion(capfd: Any) -> None:
-    """Only Where is claimed. Results equal ONNX Runtime's, except for signs of zeros."""
+    """Maskwise claims Where and refuses Softmax. Results equal ONNX Runtime's, but for signs of
+    zeros."""
     random = np.random.default_rng(18)
     nodes = masked_fill()
     constants = used(nodes, attention_constants())
@@ -297,7 +298,7 @@ def test_sessions_and_threads_at_once() -> None:
 
 
 def test_fused_nodes_are_listed() -> None:
-    """Assigned nodes include a fused node's inner nodes, so the report counts them."""
+    """ONNX Runtime lists the inner nodes of a fused node as nodes of the provider."""
     nodes = masked_fill()
     feeds = used(
         nodes, attention_feeds(np.random.default_rng(20), (1, 2, 9, 16), (1, 2, 70, 16), (9, 70))

@@ -29,7 +29,7 @@ private:
 
 // Calls work(worker, item, worker's number) for each item on at most `workers` threads. Each thread
 // makes its worker by make_worker(number) and takes items until none remains. Then the thread adds
-// the worker's computed tiles to plan.computed_tiles. Exceptions of the loop pass through.
+// the worker's computed tiles to plan.computed_tiles. Exceptions of `loop` pass through.
 template <class MakeWorker, class Work>
 void share_items(const tile_plan& plan, std::int64_t items, std::int64_t workers,
                  const parallel_loop* loop, const MakeWorker& make_worker, const Work& work) {

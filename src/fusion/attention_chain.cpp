@@ -49,9 +49,9 @@ const op* attention_finder::exclusive_maker(std::size_t value) const {
     return is_exclusive && policy_.may_take(*maker) ? maker : nullptr;
 }
 
-// If the operator multiplies or divides a matrix by one number, adds the number to the factors and
-// sets `operand.tensor` to the matrix. The number's rank must not exceed the matrix's, and there
-// are at most max_numbers factors. Returns whether the number was added.
+// If the operator multiplies or divides a matrix by a one-element tensor, adds the tensor to the
+// factors, sets `operand.tensor` to the matrix, and returns true. Returns false if the one-element
+// tensor has more dimensions than the matrix, or if there are max_numbers factors.
 bool attention_finder::take_factor(const op& maker, matrix_input& operand) {
     const bool divides = maker.kind == op_kind::divide;
     if (attention_.numbers.size() == max_numbers || (!divides && maker.kind != op_kind::multiply))

@@ -57,8 +57,9 @@ private:
     std::set<std::size_t> taken_;
 };
 
-// In a oneDNN partition, the row is the input that the partition computes, and operands are inputs
-// of the partition. A chain runs in place, so only the chain may read the scores.
+// In a oneDNN partition, an operator's row is the input that another operator of the partition
+// computes. Its operands are inputs of the partition. A chain runs in place, so only the chain may
+// read the scores.
 class partition_policy : public match_policy {
 public:
     partition_policy(std::span<const op> partition, const std::vector<std::size_t>& output_ids)
@@ -75,9 +76,9 @@ private:
 };
 
 // For graphs of single-operator partitions. Any value may be an operand. The row is the input with
-// the result's shape. If both inputs have this shape, the row is the first one that the graph
-// computes, else the first input. A value between two operators is rounded to its tensor's
-// type.
+// the result's shape. If both inputs have this shape, the row is the first input that an operator
+// of the graph computes. If no operator computes either, the row is the first input. A value
+// between two operators is rounded to its tensor's type.
 class graph_policy : public match_policy {
 public:
     graph_policy(std::span<const op> graph, const op_filter& stands_alone)

@@ -1,5 +1,5 @@
 // Maskwise declares oneDNN's C ABI itself (src/onednn/library/abi.hpp, functions.inc). This file
-// compiles only if functions, struct sizes and most constants match one oneDNN version's headers.
+// compiles only if functions, struct sizes and most constants match the included oneDNN headers.
 
 #include "oneapi/dnnl/dnnl.h"
 #include "oneapi/dnnl/dnnl_graph.h"

@@ -118,8 +118,8 @@ TEST_F(redescribed, strides_of_extents_of_1_do_not_matter) {
         }
 }
 
-// A gap follows each matrix of k. oneDNN 3.12 alone does not skip the gaps if k has fewer
-// dimensions than the result.
+// A gap follows each matrix of k. Without the plugin, oneDNN 3.12 does not skip the gaps if k has
+// fewer dimensions than the result.
 TEST_F(redescribed, gaps_of_an_input_with_fewer_dimensions_are_skipped) {
     const extents q{1, 3, 1, 8, 17}, k{3, 1, 17, 24}, s{1, 3, 1, 8, 24};
     const auto partitions = partitions_of(
@@ -373,7 +373,8 @@ bool is_compiled(const partition& each) {
 }
 
 // Without bf16, oneDNN throws on some partitions. With bf16, oneDNN compiles the whole graph.
-// Objects that were in use when oneDNN threw must outlive the entry in oneDNN's cache.
+// oneDNN's cache keeps an entry that points to the partition of the failed compilation, so the
+// partition must outlive the entry.
 TEST_F(redescribed, objects_that_onednn_throws_on_outlive_its_cache_entry) {
     static auto& in_use = *new std::vector<std::vector<partition>>;
     const int capacity = dnnl::graph::get_compiled_partition_cache_capacity();

@@ -38,10 +38,10 @@ void compile_for_newer_functions(const compile_call& call, executable& select) {
         select.forbid_inplace();
 }
 
-// Makes oneDNN write its dump file, with the tensors as the client described them. Skips a dst of
-// unknown shape, because oneDNN crashes on a strided dst without strides. Skips host scalars,
-// because oneDNN would throw. After that, oneDNN's cache would point into the partition, which the
-// client will destroy.
+// Makes oneDNN write its dump file, with the tensors as the client described them. Writes
+// no dump if dst has an unknown shape, because oneDNN crashes on a strided dst without strides.
+// Writes no dump if an input is a host scalar. oneDNN would throw, and its cache would keep a
+// pointer into the partition, which the client will destroy.
 void compile_for_dump(const compile_call& call, const compile_request& request,
                       const executable& select) {
     const auto is_open_dst = [&](const logical_tensor& output) {

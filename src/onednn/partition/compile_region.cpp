@@ -52,8 +52,8 @@ void complete_outputs(const row_region& region, compile_request& request) {
                              " may have elements that overlap");
 }
 
-// SoftMax's second output (statistics) keeps its description from add_op. compile reads the final
-// description from the request.
+// SoftMax's second output (statistics) keeps its description from add_op. Its description at
+// compile is in the request.
 std::shared_ptr<const op_record> record_with(const op_record& record, const graph::op& described) {
     auto copy = std::make_shared<op_record>(record);
     for (std::size_t i = 0; i < copy->inputs.size(); ++i)

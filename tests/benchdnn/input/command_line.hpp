@@ -23,7 +23,7 @@ struct run_options {
 
 struct command_line {
     run_options run;
-    std::vector<case_config> cases; // in order, one for each combination of the list options
+    std::vector<case_config> cases; // per --case, one for each combination of listed values
 };
 
 // Options act on every later --case, as in oneDNN's driver. --batch reads more options and cases
