@@ -11,9 +11,8 @@ These faults do not count:
 - a fault that does not compile, or that produces identical objects
 - a fault in src/plan that changes only speed: a plan in tests/guard/plans.txt changes, but no
   result and no memory access
-- any fault in a line that ends in `// ahead` (prefetches), `// fence` (when other threads see
-  streaming stores) or `// speed` (a choice between two ways to the same result), because no test
-  can notice it
+- any fault in a line that ends in `// mutate.py: skip`, because no test can notice it: prefetches,
+  when other threads see streaming stores, and the choice between two ways to the same result
 
 The order of faults depends only on their text. build/mutate/verdicts.json stores the verdicts until
 the sources change. Until then, each run tests further faults and adds verdicts.
@@ -155,7 +154,7 @@ ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >
 # A quotient that rounds up; the fault rounds it down. Removing only the `- 1` would sometimes add 1
 # to the quotient, which is harmless in buffer sizes.
 QUOTIENT = re.compile(r"\(([^()]+) \+ ([\w.]+) - 1\) / \2\b")
-UNSEEN = re.compile(r"// (ahead|fence|speed)$")
+SKIPPED = re.compile(r"// mutate\.py: skip$")
 # A loop in steps of several elements gets no fault, because the next loop handles the remainder.
 STEPS = re.compile(r"; \w+ \+= \w+[,)]")
 
@@ -189,7 +188,7 @@ def replaced(path: str, line: int, code: str, match: re.Match[str], by: str) -> 
 
 
 def faults_of_line(path: str, number: int, line: str) -> list[Fault]:
-    if line.lstrip().startswith(("//", "#", '"')) or UNSEEN.search(line):
+    if line.lstrip().startswith(("//", "#", '"')) or SKIPPED.search(line):
         return []
     code = line.split("//", 1)[0]
     quotients = list(QUOTIENT.finditer(code))

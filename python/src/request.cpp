@@ -49,7 +49,8 @@ nb::object common_dtype(nb::handle x, nb::handle y, const request& call) {
     if (are_large_integers(x, y, call))
         return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
     // Returns what result_type would return, but faster.
-    if (is_same(x_dtype, y_dtype) || follows(y, x_dtype)) return dtype_of(call.x); // speed
+    if (is_same(x_dtype, y_dtype) || follows(y, x_dtype))
+        return dtype_of(call.x); // mutate.py: skip
     if (follows(x, y_dtype)) return dtype_of(call.y);
     return nb::borrow<nb::object>(MASKWISE_IMPORTED("numpy", "result_type")(x, y));
 }

@@ -102,8 +102,8 @@ struct index_of {
 
 void require_index(const index_of& one) {
     if (one.index < 0 || one.index >= one.count)
-        refuse(std::string(one.name) + " " + std::to_string(one.index) + " of " +
-               std::to_string(one.count));
+        refuse(std::string(one.name) + " index " + std::to_string(one.index) + ", expected 0 to " +
+               std::to_string(one.count - 1));
 }
 
 // Whether the mask has elements. Throws as write_mask does.

@@ -15,7 +15,7 @@ namespace {
 // Larger tiles were not faster, and fewer of them would be fully masked.
 constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
 // A worker's copies of a head's keys or values should fit L2.
-constexpr std::int64_t most_copied_floats = 1 << 18; // speed
+constexpr std::int64_t most_copied_floats = 1 << 18; // mutate.py: skip
 // Retained scores should fit L2.
 constexpr std::int64_t most_retained_scores = 1 << 16;
 
@@ -107,13 +107,13 @@ bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t s
 // queries. For f32 on AVX-512, up to 5/8 if the queries need a second vector or if a head's keys
 // and values do not fit L2.
 bool takes_few(const tile_plan& plan) {
-    constexpr std::int64_t many_bytes = 1 << 20; // speed
+    constexpr std::int64_t many_bytes = 1 << 20; // mutate.py: skip
     const kernel_table& table = *plan.kernels;
     if (table.attention_panel_of_4.panel == nullptr) return false;
     const std::int64_t panel = table.attention.panel();
-    if (plan.rows <= panel * 3 / 8) return true; // speed
+    if (plan.rows <= panel * 3 / 8) return true; // mutate.py: skip
     const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == elem_type::f32;
-    if (!is_wide_f32 || plan.rows > panel * 5 / 8) return false; // speed
+    if (!is_wide_f32 || plan.rows > panel * 5 / 8) return false; // mutate.py: skip
     return plan.rows > panel / 2 ||
            plan.keys * (plan.depth + plan.columns) * bytes_of(elem_type::f32) >= many_bytes;
 }
@@ -122,7 +122,7 @@ bool takes_few(const tile_plan& plan) {
 // leave the cache before the next row tile reads them. A copy stays in the cache. With fewer than
 // many_rows queries, copies cost more than they save.
 bool is_scattered(const tile_plan& plan, const head_operand& operand) {
-    constexpr std::int64_t many_rows = 8 * most_tile_rows; // speed
+    constexpr std::int64_t many_rows = 8 * most_tile_rows; // mutate.py: skip
     return !plan.gathers && operand.type == elem_type::f32 && plan.rows >= many_rows &&
            plan.keys > 0 && operand.row_bytes > operand.column_count * bytes_of(elem_type::f32) &&
            operand.column_count <= most_copied_floats / plan.keys;

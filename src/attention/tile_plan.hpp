@@ -34,8 +34,8 @@ struct head_operand {
 };
 
 // A worker's record of one tile of keys or values. `rows` is the worker's copy, in the layout that
-// the product kernels read. If the kernels can read a tile in place, `rows` is the client's matrix
-// until the second read.
+// the product kernels read. If the kernels can read the tile in place, `rows` is the client's
+// matrix at the first read. The second read makes the copy.
 struct tile_copy {
     const std::byte* source = nullptr; // first element in client memory
     std::int64_t gathered = 0; // if tiles are gathered: the tile's index over all sequences; else 0
@@ -64,18 +64,18 @@ struct worker_layout {
 struct attention_numbers {
     float scale = 1;
     float soft_cap = 0; // 0: none
-    score_steps steps;  // scale and soft cap as separate operators
+    score_steps steps;  // scale and soft cap again, as the kernels apply them
     float fill = 0;
     // Whether gradients must equal those of the graph's separate operators. If so, masked scores
-    // with a finite fill have gradients. Weights are computed from the given statistics, even if
-    // the statistics are too large to be exact.
+    // with a finite fill have gradients, and weights are computed from the given statistics. Else
+    // statistics that are too large for exact weights are computed again.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
 };
 
 struct tile_plan {
-    attention_desc desc; // with all strides, dst and scale
+    attention_desc desc; // the client's, with omitted strides, dst and scale filled in
     const kernel_table* kernels = nullptr;
     const attention_kernels* products = nullptr; // the kernels for the chosen panel
     // Extents of dst before {rows, columns}; `heads` is their product. Heads that share keys and
@@ -116,7 +116,7 @@ struct tile_plan {
     // change.
     std::int64_t key_alignment() const { return weights_in_pairs ? 2 : products->key_alignment; }
     // With this many keys per query, memory limits the products, so keys and values are prefetched.
-    bool waits_for_keys() const { return keys >= 4 * rows; } // speed
+    bool waits_for_keys() const { return keys >= 4 * rows; } // mutate.py: skip
     bool has_float_values() const { return !converts_value && value.type == elem_type::f32; }
     std::int64_t panel_query_floats() const { return panel * padded_elems(depth_steps()); }
     // If in_pairs, only transposed keys are repacked. In other keys, the elements of a pair are

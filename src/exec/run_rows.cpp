@@ -38,7 +38,7 @@ class row_walk {
 public:
     row_walk(const row_plan& plan, const row_pointers& pointers, std::int64_t first)
         : plan_(plan), pointers_(pointers),
-          streams_(plan.streams && pointers.scores != pointers.result), // speed
+          streams_(plan.streams && pointers.scores != pointers.result), // mutate.py: skip
           position_(first, plan.outer) {}
 
     void run(std::int64_t rows) {
@@ -48,7 +48,7 @@ public:
             next_row();
             run_row();
         }
-        if (streams_) finish_streaming(); // fence
+        if (streams_) finish_streaming(); // mutate.py: skip
     }
 
 private:
@@ -263,13 +263,14 @@ private:
     // Returns the row to prefetch while exponentials are computed and stored, because memory is
     // idle then. Returns null if no row is prefetched.
     const std::byte* scores_ahead() const {
-        const bool is_alone = plan_.outer.empty() || !may_move_;                        // ahead
-        if (is_alone || !plan_.streams || ranges_[0].scores == nullptr) return nullptr; // ahead
-        if (plan_.scores.type != elem_type::f32) return nullptr;                        // ahead
+        const bool is_alone = plan_.outer.empty() || !may_move_; // mutate.py: skip
+        if (is_alone || !plan_.streams || ranges_[0].scores == nullptr)
+            return nullptr;                                      // mutate.py: skip
+        if (plan_.scores.type != elem_type::f32) return nullptr; // mutate.py: skip
         // A distance of 16 KiB fits L1, and is faster than a distance of one short row.
         constexpr std::int64_t ahead_bytes = 16 << 10;
         const std::int64_t rows = std::max<std::int64_t>(1, ahead_bytes / (4 * plan_.columns));
-        const int last = plan_.outer.rank() - 1; // ahead
+        const int last = plan_.outer.rank() - 1; // mutate.py: skip
         return ranges_[0].scores + rows * plan_.scores.strides_bytes[last];
     }
 

@@ -18,7 +18,7 @@ namespace {
     const select_fn kernel = in_place ? plan.run_plain : plan.run;
     const auto run_range = [&](std::int64_t first, std::int64_t last) {
         run_tiles(plan, kernel, pointers, first, last);
-        if (plan.key.store == store_policy::stream) finish_streaming(); // fence
+        if (plan.key.store == store_policy::stream) finish_streaming(); // mutate.py: skip
     };
     run_tiles_in_parts(plan.tiles, parts, run_range, loop);
 }

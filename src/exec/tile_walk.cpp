@@ -129,7 +129,7 @@ void run_and_prefetch(select_fn kernel, select_tile tile, const per_operand<line
     for (const lines_ahead& each : next) lines += each.offsets.size();
     const std::int64_t rows = tile.rows;
     const std::int64_t least = (rows + most_slices - 1) / most_slices;
-    const std::int64_t step = lines < few_lines ? rows : least; // ahead
+    const std::int64_t step = lines < few_lines ? rows : least; // mutate.py: skip
     const auto slices = static_cast<std::size_t>((rows + step - 1) / step);
     for (std::size_t i = 0; i < slices; ++i) {
         for (const auto& [base, offsets] : next) {
@@ -162,7 +162,7 @@ void pick_tile(const select_plan& plan, const tile_shape& shape,
 lines_ahead ahead_of(std::size_t o, const tile_place& place, const tile_place& next) {
     const std::ptrdiff_t step = next.pointers[o] - place.pointers[o];
     // The next tile has mostly the same lines as this tile.
-    if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // ahead
+    if (step > -line_bytes / 4 && step < line_bytes / 4) return {}; // mutate.py: skip
     return {next.pointers[o], next.shape->access[o].lines};
 }
 

@@ -132,7 +132,7 @@ void cut_rows(row_plan& plan) {
     cut(plan.scores);
     cut(plan.result);
     for (row_operand& operand : plan.operands) cut(operand);
-    const std::int64_t pieces = (plan.columns + piece - 1) / piece; // speed
+    const std::int64_t pieces = (plan.columns + piece - 1) / piece; // mutate.py: skip
     plan.last_columns = plan.columns - (pieces - 1) * piece;
     plan.columns = piece;
     plan.outer.push_back(pieces);

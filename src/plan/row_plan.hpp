@@ -46,7 +46,7 @@ constexpr row_select causal_select(std::size_t side) {
 // The SoftMax of the row, after the steps.
 struct row_soft_max {
     bool inf_as_zero = false; // a row of -inf gives zeros, not NaN
-    bool nan_as_zero = false; // a row of NaN also gives zeros
+    bool nan_as_zero = false; // a row that contains a NaN gives zeros
 };
 
 // The conversion of results to i8 or u8: value / scale + zero_point, rounded.
@@ -87,8 +87,8 @@ struct row_plan {
     dims outer;            // extents before the row
     std::int64_t rows = 0; // their product
     std::int64_t columns = 0;
-    // Columns in the last piece of each row. If rows are divided into pieces, the last dimension of
-    // `outer` counts the pieces of a row. Else equal to `columns`.
+    // Columns in the last piece of each row; equal to `columns` if rows are not divided. The last
+    // dimension of `outer` counts the pieces of a divided row.
     std::int64_t last_columns = 0;
     row_operand scores, result;
     std::optional<row_operand> statistics;

@@ -1,4 +1,5 @@
-"""The smoke run finds planted faults in results. A stamp marks a commit with changed sources."""
+"""The smoke run finds planted faults in results. The recorded commit ends in + if sources
+differ from the commit."""
 
 import subprocess
 from pathlib import Path

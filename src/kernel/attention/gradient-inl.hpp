@@ -90,7 +90,8 @@ struct gradient_lanes {
         }
     }
 
-    // Rounds to bf16, ties to even. A NaN that was loaded as bf16 stays NaN.
+    // Rounds to bf16, ties to even. Only NaNs of bf16 values and of with_short_nans surely stay
+    // NaN.
     HWY_ATTR HWY_INLINE static void store_row(vec_f32 row, std::uint16_t* dst) {
         const hn::RebindToUnsigned<f32_tag> du;
         auto bits = hn::BitCast(du, row);

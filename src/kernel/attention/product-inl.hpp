@@ -51,7 +51,8 @@ struct bf16_pair_product {
 
 // Rows of a in a block. 32 registers hold 12 rows: 24 sums, two vectors of b and one vector of a.
 // 16 registers hold 6 rows.
-constexpr std::int64_t block_rows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // speed
+constexpr std::int64_t block_rows =
+    HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 12 : 6; // mutate.py: skip
 
 // Addresses of the rows of a block: one base per three rows, plus a stride.
 template <int Rows>

@@ -76,7 +76,7 @@ void* replacement_of(void* handle, const char* name, const void* address) {
     return symbol_beside(reinterpret_cast<const void*>(&real), name);
 }
 
-// A preloaded library that wraps dlsym may look up the next dlsym by libc's symbol version. libc's
+// A preloaded wrapper of dlsym may find the next dlsym by dlvsym and libc's symbol version. libc's
 // dlvsym would skip the plugin, so the plugin returns its own dlsym or dlvsym. Returns null if
 // another library that wraps dlsym follows the plugin, because that library may be the caller.
 void* plugin_wrapper(const void* handle, const char* name) {

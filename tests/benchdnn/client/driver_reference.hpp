@@ -1,8 +1,8 @@
 #pragma once
 
 // The reference of oneDNN's driver: a partition's operators, computed one by one in f32. The oracle
-// computes operators with exact or once-rounded results. oneDNN computes the others, except SoftMax
-// with statistics.
+// computes operators with exact or once-rounded results. oneDNN computes the others. A loop
+// computes SoftMax with statistics, because oneDNN's driver has no primitive for it.
 
 #include "oracle/oracle.hpp"
 
