@@ -7,7 +7,7 @@
 #   MASKWISE_LANE_NAMES    the names of all lanes; the default lane is first
 #
 # A client is a separate program in every lane, because oneDNN's headers differ. scripts/lane runs
-# the tests:
+# the tests. For example:
 #
 #   foreach(lane IN LISTS MASKWISE_LANE_NAMES)
 #       add_executable(ports_${lane} ports.cpp)

@@ -49,8 +49,8 @@ class Pins:
     """A file of pins: comments, lines with a key and its value, rules, and packages to install.
 
     'expect PACKAGE VERSION' requires a version that begins with VERSION. 'at-least PACKAGE VERSION'
-    is for a Debian release whose versions change. Such a lane is skipped if its installation
-    fails, unless the lane was named as an argument. 'below PACKAGE VERSION' is an upper bound.
+    is for a Debian release whose versions change. A lane with this rule is skipped if the
+    installation fails, unless the lane is an argument. 'below PACKAGE VERSION' is an upper bound.
     """
 
     def __init__(self, path: Path) -> None:

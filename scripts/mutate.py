@@ -147,8 +147,8 @@ FAULTS: Faults = (
     (r"std::min\(([^(),]+), [^(),]+\)", r"\1"),
     (r"std::max\(([^(),]+), [^(),]+\)", r"\1"),
 )
-# A loop gets one step too many or too few. Other comparisons are reversed, because both branches
-# often give the same result at the bound itself.
+# In a loop's condition, the fault moves the bound by one. Other comparisons are reversed, because
+# both branches often give the same result at the bound, so no test could notice a moved bound.
 IN_LOOPS: Faults = ((r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "))
 ELSEWHERE: Faults = ((r" < ", " >= "), (r" <= ", " > "), (r" > ", " <= "), (r" >= ", " < "))
 # A quotient that rounds up; the fault rounds it down. Removing only the `- 1` would sometimes add 1

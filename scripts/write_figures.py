@@ -34,14 +34,14 @@ from table import markdown  # noqa: E402
 
 MOST_COMMITS = 30
 ENGINE = ("src/kernel", "src/plan", "src/exec", "src/attention")
-# A Select does not run the sources of rows and attention.
+# A Select does not run the code for row operators and attention.
 SELECT_ENGINE = (
     "src/kernel",
     "src/plan",
     "src/exec",
     *(
         f":(exclude)src/{pattern}"
-        for pattern in ("*/row_*", "exec/run_rows.*", "kernel/attention_*")
+        for pattern in ("*/row_*", "exec/run_rows.*", "kernel/rows", "kernel/attention")
     ),
 )
 TORCH_SOURCES = tuple(f"python/maskwise/*{name}*" for name in ("torch", "transformers", "flash"))
@@ -248,8 +248,8 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """Returns the table of each CPU class. README shows only the newest results, but masks of every
-    class, because attention's kernels differ by CPU. docs/pytorch.md shows only the newest
+    """Returns the table of each CPU class. README shows only the newest results, except in the
+    table `masks`, because attention's kernels differ by CPU. docs/pytorch.md shows only the newest
     gradients, because docs/attention.md shows all."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())

@@ -50,16 +50,16 @@ enum class attention_order : std::uint8_t { tiles, operators, fixed };
 // value. Query head h then uses head h / g of key or value.
 //
 // A bias of -1e30 or less (f16: -65504 or less) also masks. A tile that the bias masks completely
-// is computed only if one of its rows has no unmasked key. The tile's scores before the bias should
-// be finite and at most 5e29 (f16: 32752). Order `tiles` sums weighted values before dividing by
-// the sum of weights, so keys * max(abs(value)) should fit f32.
+// is computed only if one of its rows may be masked in all other tiles. The tile's scores before
+// the bias should be finite and at most 5e29 (f16: 32752). Order `tiles` sums weighted values
+// before dividing by the sum of weights, so keys * max(abs(value)) should fit f32.
 //
 // Masked values should be finite. The weight of a masked value is 0, but 0 * NaN is NaN. A
-// skipped tile adds nothing, so whether a NaN counts depends on the skipped tiles. Likewise, with
-// bias_on_fill and a fill of -infinity, masked biases should not be NaN or +infinity. With a fill
-// of -infinity, a row never depends on values of other sequences and documents, nor on values whose
-// key the rules mask for all rows (such as padding past the sequence's length). A row never depends
-// on a NaN or infinite key that cond or the rules mask.
+// skipped tile adds nothing, so whether a NaN reaches dst depends on which tiles are skipped.
+// Likewise, with bias_on_fill and a fill of -infinity, masked biases should not be NaN or
+// +infinity. With a fill of -infinity, a row never depends on values of other sequences and
+// documents, nor on values whose key the rules mask for all rows (such as padding past the
+// sequence's length). A row never depends on a NaN or infinite key that cond or the rules mask.
 struct attention_desc {
     tensor_desc query, key, value; // all f32, all bf16 or all f16
     tensor_desc cond = {};         // undef: none; else boolean, any nonzero byte is true
@@ -151,8 +151,8 @@ public:
     // Type, extents and strides of the result. The reference is valid as long as the plan.
     const tensor_desc& dst() const noexcept;
 
-    // Writes dst and statistics. Runs on the threads of `loop`, else in the caller's oneTBB
-    // task arena. Small attentions run on the calling thread. Throws argument_error for a
+    // Writes dst and statistics. Runs on the threads of `loop`; without `loop`, in the caller's
+    // oneTBB task arena. Small attentions run on the calling thread. Throws argument_error for a
     // null address of an operand with elements, for rules that do not fit the description, for a
     // page that is not in the cache, and for a loop without threads or function. Throws
     // std::bad_alloc and the loop's exceptions. After argument_error and bad_alloc, nothing is

@@ -20,10 +20,11 @@ inline namespace v1 {
 // respect to dst. Scores are recomputed, so memory is linear in rows and keys.
 //
 // No gradient passes through masked scores to query and key. Rows without keys have gradients of 0.
-// NaN and infinity in query, key, value and dst_gradient matter only for unmasked scores; the
-// limits of attention_desc apply. Results do not depend on the number of threads. The weights of a
-// row are recomputed from its statistics. Above 2^17 in magnitude, for example under a bias of -1e9
-// on every key, f32 statistics are too coarse, so Maskwise recomputes the row's maximum and sum.
+// A NaN or infinity in query, key, value or dst_gradient affects gradients only through unmasked
+// scores. The limits stated at attention_desc also apply. Results do not depend on the number of
+// threads. A row's weights are recomputed from its statistics. Above 2^17 in magnitude, for example
+// under a bias of -1e9 on every key, f32 statistics are too coarse: the row's maximum and sum are
+// recomputed.
 struct attention_gradients_desc {
     // The attention's description. Requires order `tiles`, and neither nan_as_zero nor a
     // page_table. With grouped_queries, key and value must have the same number of heads. If the
@@ -31,9 +32,9 @@ struct attention_gradients_desc {
     attention_desc attention;
     tensor_desc dst_gradient = {}; // f32, bf16 or f16 of dst's shape. undef: dense, of dst's type
 
-    // f32, bf16 or f16. undef: query's type. A gradient without extents is dense. The dimensions
-    // before the last two are broadcast as in dst: {batch..., heads, rows, depth}, {batch..., key
-    // heads, keys, depth} and {batch..., key heads, keys, columns}.
+    // f32, bf16 or f16. undef: query's type. A description without extents means a dense gradient.
+    // The dimensions before the last two are broadcast as in dst: {batch..., heads, rows, depth},
+    // {batch..., key heads, keys, depth} and {batch..., key heads, keys, columns}.
     tensor_desc query_gradient = {}, key_gradient = {}, value_gradient = {};
     // f32 of the operand's shape, summed over broadcast dimensions. undef: not computed.
     tensor_desc bias_gradient = {}, sinks_gradient = {};

@@ -28,7 +28,7 @@ struct key_window {
 };
 
 // Keys are divided into chunks of `size`. A row attends to the chunk at the row's position and to
-// the `earlier` chunks before.
+// the previous `earlier` chunks.
 struct key_chunks {
     std::int64_t size = 1, earlier = 0;
 };

@@ -190,8 +190,8 @@ struct tensor_desc {
     friend bool operator==(const tensor_desc&, const tensor_desc&) = default;
 };
 
-// Definitions of the operator. Dialects differ in types, in input names (only in error texts) and
-// in the broadcast rule. In onnx_*, all three inputs broadcast to each other. In the other
+// Definitions of the operator. Dialects differ in types, in the broadcast rule, and in the names of
+// inputs in error texts. In onnx_*, all three inputs broadcast to each other. In the other
 // dialects, src_0 and src_1 broadcast to each other, then cond broadcasts to the result.
 enum class dialect : std::uint8_t {
     onednn_select,     // f32, bf16, f16

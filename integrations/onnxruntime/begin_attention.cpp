@@ -84,8 +84,8 @@ void check_lengths(const attention_call& call, const std::int64_t* lengths) {
 }
 
 void set_up_onnx_rules(attention_work& work, const attention_call& call) {
-    // In a call with one row and past keys, the row attends to all keys. Before ONNX Runtime 1.28,
-    // past keys are not required.
+    // ONNX Runtime ignores is_causal for a single row with past keys. Before 1.28, it does so for
+    // every single row.
     const bool is_single_row =
         call.shape.rows() == 1 && (call.shape.past > 0 || masks_by_lowest(call.api));
     mask_rules& rules = work.rules;

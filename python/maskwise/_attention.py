@@ -62,7 +62,7 @@ def attention(
     Returns
     -------
     out, or a new array (..., L, Ev) of query's dtype and memory order, with contiguous rows. If
-    arguments are DLPack arrays of other libraries, the first such library makes the new array.
+    arguments are arrays of other libraries, the library of the first one makes the new array.
     With return_statistics, a pair: the array, and the float32 statistics, log(sum of exp(score))
     per row.
 

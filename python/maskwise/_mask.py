@@ -290,7 +290,7 @@ class Mask:
 
     @classmethod
     def chunks(cls, size: int, earlier: int = 0) -> Mask:
-        """Keeps the keys in the row's chunk of `size` keys and in the `earlier` chunks before."""
+        """Keeps the keys in the row's chunk of `size` keys and in the previous `earlier` chunks."""
         return cls._from_rules(chunks=(_count("size", size, 1), _count("earlier", earlier)))
 
     @classmethod
@@ -412,7 +412,7 @@ class Mask:
         """Returns a boolean array, True where a row keeps a key. The shape is (sequences, rows,
         keys), broadcast with the dense part's shape.
 
-        A dense part of floats masks the keys at -infinity. With several sequences, a dense part of
+        In a dense part of floats, -infinity masks a key. With several sequences, a dense part of
         several heads or sequences needs four dimensions.
         """
         counts = (("sequences", sequences), ("rows", rows), ("keys", keys))

@@ -238,7 +238,7 @@ def _with_sums_for_gradients(*operands: Any) -> torch.Tensor:
         return torch.ops.maskwise.attention(*operands)
 
 
-for key in ("AutogradCPU", "AutogradMeta"):  # until torch 2.10, custom_op registers "Autograd"
+for key in ("AutogradCPU", "AutogradMeta"):  # torch <= 2.10: custom_op registers "Autograd"
     torch.library.impl("maskwise::attention", key)(_with_sums_for_gradients)
 
 

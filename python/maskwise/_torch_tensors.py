@@ -85,7 +85,8 @@ def detached(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def holds_elements(one: torch.Tensor) -> bool:
-    """Whether a plain tensor's memory contains the elements that torch reads from it."""
+    """Whether a plain tensor's memory contains its elements. If is_neg(), it has their
+    negatives."""
     is_memory = one.layout is torch.strided and not one.is_neg()
     return is_memory and (one.data_ptr() != 0 or one.numel() == 0)
 
@@ -105,8 +106,8 @@ def as_array(value: Any) -> Any:
 
 
 def view_by_attributes(tensor: torch.Tensor) -> Any:
-    """Does the work of _core.view_of_tensor before torch 2.10, whose library exports no functions
-    that read tensors. Returns None if the core cannot read the tensor."""
+    """_core.view_of_tensor calls this function in torch before 2.10, because these versions export
+    no functions that read tensors. Returns None if the core cannot read the tensor."""
     has_type = tensor.dtype in (*DTYPES, torch.bool) and tensor.device.type == "cpu"
     return as_array(tensor) if has_type and is_plain(tensor) and holds_elements(tensor) else None
 

@@ -254,7 +254,7 @@ def mask(
     attention_mask: torch.Tensor | None = None,
     **others: Any,
 ) -> torch.Tensor | None:
-    """Returns the mask for all layers of one kind, such as sliding, in one forward pass.
+    """Returns the mask of one forward pass for all layers of one kind, such as sliding-window.
 
     transformers before 5.3 passes `cache_position`, the rows' positions, instead of q_length and
     q_offset.

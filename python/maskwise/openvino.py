@@ -61,10 +61,10 @@ def accelerate(
         Replaces every attention and Softmax that Maskwise can run.
     precision : "f32", "bf16", openvino.Type or None
         The same INFERENCE_PRECISION_HINT as for `core.compile_model`. Operations cannot read the
-        hint. OpenVINO's default is `core.get_property("CPU",
-        "INFERENCE_PRECISION_HINT")`. With "bf16", f32 attention is computed in bf16. With None,
-        attention is computed in the model's type. On CPUs with AVX512_BF16, None replaces only
-        causal f32 attention, because OpenVINO's default on these CPUs is bf16.
+        hint. `core.get_property("CPU", "INFERENCE_PRECISION_HINT")` is OpenVINO's default. With
+        "bf16", f32 attention is computed in bf16. With None, attention is computed in the model's
+        type. On CPUs with AVX512_BF16, None leaves non-causal f32 and f16 attention to OpenVINO,
+        because OpenVINO's default on these CPUs is bf16.
 
     Returns
     -------

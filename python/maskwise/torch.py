@@ -106,8 +106,8 @@ def _fits_mask(mask: torch.Tensor | None, q: torch.Tensor, k: torch.Tensor, caus
 def _is_maskwises(
     tensors: tuple[torch.Tensor, ...], mask: torch.Tensor | None, causal: bool, grouped: bool
 ) -> bool:
-    """Checks for tracing first, because reading a symbolic size would add a guard. Checks the size
-    next, because for small calls the other checks take as long as torch's attention."""
+    """Whether Maskwise runs the call. Checks tracing first: reading a symbolic size adds a guard.
+    Checks the size next: for small calls, the other checks take as long as torch's attention."""
     q, k, v = tensors
     operands = tensors if mask is None else (*tensors, mask)
     return (

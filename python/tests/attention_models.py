@@ -210,7 +210,7 @@ def draw_rotary(
     width = int(random.choice([8, depth // 16 * 8, depth // 32 * 8]))
     feeds = {name: numbers(random, (limit, width), "f") for name in ("cos_cache", "sin_cache")}
     if random.random() < 0.5:
-        # ONNX Runtime reads position_ids as one flat array.
+        # More positions than rows are valid: ONNX Runtime reads position_ids as one flat array.
         shape = (batch, rows + int(random.choice([0, 0, 3])))
         ids = random.integers(0, limit, shape)
         if not has_past:  # ONNX Runtime reads only the first element, and counts up from it

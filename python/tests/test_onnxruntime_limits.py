@@ -449,7 +449,7 @@ def test_the_report_of_a_model_that_does_not_run(tmp_path: Path) -> None:
 
 
 def test_the_cpp_example_runs(tmp_path: Path) -> None:
-    """Builds and runs a C++ program with Debian's headers and the wheel's library."""
+    """Builds and runs the example with Debian's headers and the library of ONNX Runtime's wheel."""
     root = Path(__file__).resolve().parents[2]
     headers = root / ".deps/onnxruntime-headers/usr/include/onnxruntime"
     if not headers.is_dir():

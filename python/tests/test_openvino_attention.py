@@ -113,8 +113,8 @@ def types_of(compiled: Any) -> list[str]:
 @pytest.mark.parametrize("hint", ["bf16", "f16"])  # OpenVINO replaces f16 by bf16 on many CPUs
 @pytest.mark.parametrize("precision", ["bf16", None])
 def test_precision(precision: str, hint: str, opens: bool) -> None:
-    """Attention computes in `precision`. The default is the model's type, or f16 if the plugin
-    computes in f16. Errors are at most 1.5 times OpenVINO's, plus 1e-3."""
+    """Attention computes in `precision`. The default is the model's type, or f16 if OpenVINO's
+    CPU plugin computes in f16. Errors are at most 1.5 times OpenVINO's, plus 1e-3."""
     capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if "BF16" not in capabilities:
         pytest.skip("the CPU plugin has no bf16 on this CPU")
@@ -143,8 +143,8 @@ def test_without_precision_only_causal_f32_attention_is_taken_if_the_cpu_has_bf1
 @pytest.mark.parametrize("hint", ["f32", "bf16"])
 @pytest.mark.parametrize("element", [ov.Type.f16, ov.Type.bf16], ids=str)
 def test_a_model_in_16_bits(element: ov.Type, hint: str, opens: bool) -> None:
-    """The plugin converts types that it does not compute in. Inputs are exact in bf16, because the
-    plugin's conversions truncate on some CPUs."""
+    """OpenVINO's CPU plugin converts types that the plugin does not compute in. Inputs are exact in
+    bf16, because the plugin's conversions truncate on some CPUs."""
     case = Attention(rows=130, keys=130, opens=opens, element=element)
     inputs = [ops.parameter(open_shape(case.shape_of(n), opens), ov.Type.f32) for n in "qkv"]
     attention = ops.scaled_dot_product_attention(*(ops.convert(one, element) for one in inputs))

@@ -97,8 +97,8 @@ public:
                           float* scores);
     // Describes `scores` as the panel's scores of the tile, without steps and masks.
     panel_scores scores_of(const panel_rows& panel, const key_tile& keys, float* scores) const;
-    // values = values * factor + weights * value. If the fill is -infinity, skips keys that the
-    // rules mask for all queries of the panel, or for all of the panel's queries of a document.
+    // values = values * factor + weights * value. If the fill is -infinity, the panel's queries of
+    // a document skip the keys that the rules mask for all these queries.
     void add_values(const panel_rows& panel, const key_tile& keys, const panel_scores& weights,
                     const strided_matrix& value, const value_sums& sums) const;
     bool may_count(const key_tile& keys, const float* maxima) {

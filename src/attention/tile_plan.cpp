@@ -229,7 +229,7 @@ void lay_out_masks(tile_plan& plan) {
                                   type == elem_type::f32    ? mask_kind::bias_f32
                                   : type == elem_type::bf16 ? mask_kind::bias_bf16
                                                             : mask_kind::bias_f16);
-    // With one row tile, norms would cost as much as scores.
+    // With one row tile, computing the keys' norms would cost as much as computing the scores.
     plan.can_bound_scores = !plan.retains_scores() && plan.row_tiles() > 1;
     plan.bias_mask.bounds_mixed = plan.desc.bias_on_fill || plan.can_bound_scores;
 }

@@ -96,8 +96,8 @@ struct tile_plan {
     bool converts_key = false, converts_value = false;
     std::int64_t cache_pages = 0;
     bool gathers = false; // a page may end inside a tile, so key and value tiles are copied
-    // in_pairs: keys and queries are multiplied as bf16 pairs, and the scale is applied to the
-    // scores. weights_in_pairs: weights and values are multiplied as bf16 pairs, too.
+    // in_pairs: keys and queries are bf16 pairs in products, and the scale is applied to the
+    // scores, not to the queries. weights_in_pairs: weights and values are bf16 pairs, too.
     bool in_pairs = false, weights_in_pairs = false;
     elem_type weights_type = elem_type::f32;
     // Whether norms of queries and keys may bound the scores, to skip tiles with a low bias.

@@ -253,9 +253,9 @@ private:
         finish_statistics(0.0F, 1.0F);
     }
 
-    // Whether the buffer's first `count` values are all -infinity. Requires that their maximum is
-    // -infinity. The maximum ignores NaN; the sum of exponentials does not. Replaces the values by
-    // their exponentials. If a value is NaN, the sum is NaN, and dividing by it makes the row NaN.
+    // Whether the buffer's first `count` values are all -infinity, not NaN. Their maximum, which
+    // ignores NaN, must be -infinity. Replaces the values by their exponentials, 0 or NaN. A NaN
+    // makes the caller's sum NaN.
     bool is_minus_infinity(std::int64_t count) {
         return count == 0 || plan_.kernels->exp_sum(buffer_.data(), 0.0F, count, nullptr) == 0.0F;
     }

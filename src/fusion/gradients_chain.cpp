@@ -123,8 +123,8 @@ std::size_t gradients_finder::take_group_sum(std::size_t gradient) {
     return sum.outputs[0].id;
 }
 
-// The operator at which the search for rows starts: the Select before Exp, else the Subtract of the
-// statistics. Only a search from the Select finds a causal mask.
+// Returns the operator from which find_chain() searches the row chain: the Select before Exp, else
+// the Subtract of the statistics. Only a search from the Select finds a causal mask.
 const op& gradients_finder::start_of_rows(std::size_t exponent) const {
     const op* const subtract = policy_.maker(exponent);
     require(subtract != nullptr && subtract->kind == op_kind::subtract,

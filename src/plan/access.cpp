@@ -141,8 +141,7 @@ operand_access packed_access(levels loops, std::int64_t width, bool is_dst,
         access.kind = access_kind::repeat;
         return access;
     }
-    // The transpose kernel also packs up to four copies of each element, as if they were in equal
-    // planes.
+    // The transpose kernel also packs up to four copies of each element, as items with stride 0.
     transposition blocks;
     if (!is_dst && !run && (!splat || loops[0].extent <= 4))
         blocks = choose_transposition(loops, width);

@@ -15,7 +15,7 @@ inline constexpr std::int64_t max_scratch_bytes = 160 << 10;
 // One loop over tiles. The extent counts tiles, and the strides are from tile to tile.
 struct grid_loop : loop_dim {
     std::int64_t elements = 1;
-    std::size_t last_shape = 0; // added to the index into select_plan::shapes at the last tile
+    std::size_t last_shape = 0; // the last tile adds this to its index into select_plan::shapes
 };
 
 // Tiles of one size: the select kernel's rows and columns, and its access to each operand.

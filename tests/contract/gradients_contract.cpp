@@ -158,7 +158,7 @@ std::vector<op> forward(const training_case& problem) {
     return graph.ops;
 }
 
-// Changes after which a graph must not match as gradients.
+// Changes of the graph. A graph with a change other than `none` must not match as gradients.
 enum class change { none, other_scale, no_scale, other_reader };
 
 std::vector<op> backward(const training_case& problem, change how = change::none) {

@@ -1,6 +1,6 @@
 // At compile, a client may describe tensors with other shapes, ranks and layouts than at add_op. A
 // partition of one Select and oneDNN's own partitions also accept new types. The client's lists
-// of inputs and outputs may contain other tensors. Results must equal oneDNN's for the new
+// of inputs and outputs may contain unrelated tensors. Results must equal oneDNN's for the new
 // descriptions, even if the plugin merged the partition or runs some of its operators. If oneDNN
 // has no kernel for a type on this CPU, only partitions that need this kernel are refused.
 
@@ -366,7 +366,7 @@ std::vector<op> backward() {
 // the Select (5), and oneDNN runs the other partitions.
 bool is_compiled(const partition& each) {
     if (library().bf16 || (plugin_is_loaded() && has(each, 5))) return true;
-    const auto ops = backward(); // new operators: each belongs to only one graph
+    const auto ops = backward(); // new operators: an operator can be in only one graph
     return std::all_of(ops.begin(), ops.end(), [&](const op& node) {
         return !has(each, id_of(node)) || test::runs_alone(node.get());
     });

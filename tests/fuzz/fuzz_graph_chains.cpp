@@ -1,7 +1,8 @@
-// Fuzzes graphs with a Select. In some graphs, the plugin merges operators. In others, Maskwise
-// runs one of oneDNN's partitions with a MatMul (a composite). Shapes and layouts at compile may
-// differ from those at add_op. The plugin must accept every graph that oneDNN alone accepts.
-// Results must agree within bounds that follow from the operators, unless oneDNN alone is wrong.
+// Fuzzes graphs with a Select. In some graphs, the plugin merges operators. In others, oneDNN's
+// partition has a MatMul, and Maskwise runs only rows or Selects of this partition (a composite).
+// Shapes and layouts at compile may differ from those at add_op. The plugin must accept every graph
+// that oneDNN alone accepts. Results must agree within bounds that follow from the operators,
+// unless oneDNN alone is wrong.
 //
 // usage: fuzz_graph_chains INPUTS SEED [FILE...]
 // Inputs run in a child process. An input that ends the child must also end the program without the

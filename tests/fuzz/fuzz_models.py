@@ -47,9 +47,9 @@ Run = Callable[[], list[Array]]
 
 
 def tolerance(pair: Pair, element: int) -> Array:
-    """Returns a bound per element, from the largest error of all elements, because errors may
-    cancel by chance. A row has no bound if roundings decide whether its elements are finite.
-    """
+    """Returns the allowed error of each element, from the largest error of all elements, because an
+    element's errors may cancel by chance. Infinite in rows where rounding may make an element
+    infinite or NaN."""
     exact, shaken = pair
     if exact is shaken:
         return np.zeros(exact.shape)
@@ -72,7 +72,7 @@ def difference(got: Array, wanted: Array, pair: Pair | None, element: int) -> st
         allowed = tolerance(pair, element)
         exact = pair[0].astype(float)
         # Some of OpenVINO's reductions ignore NaNs. ONNX Runtime's Where turns -0.0 into 0.0. A
-        # division by 0.0 gives the opposite infinity.
+        # later division by this 0.0 gives the opposite infinity.
         is_lost = np.isnan(exact) & (got != got)
         is_lost |= np.isinf(exact) & (got == exact) & (wanted == -exact)
     most = LARGEST[element]
@@ -143,9 +143,9 @@ def fault_of(
 
 
 def steady(outputs: list[Array] | str) -> list[Array | None] | str:
-    """`outputs` are from two inferences of OpenVINO alone. Replaces outputs of the first inference
-    that the second does not repeat by None. OpenVINO may return unset memory for an If of dynamic
-    shape."""
+    """`outputs` are from two inferences of OpenVINO alone. If an output of the first inference
+    differs in the second, replaces it by None. OpenVINO may return unset memory for an If of
+    dynamic shape."""
     if isinstance(outputs, str):
         return outputs
     half = len(outputs) // 2
@@ -159,8 +159,8 @@ def steady(outputs: list[Array] | str) -> list[Array | None] | str:
 
 def exact(wanted: list[Array | None] | str, case: Case) -> list[Array | None] | str:
     """Replaces OpenVINO's outputs by NumPy's if the shapes are equal. By IEEE rules, a SoftMax row
-    with +infinity is NaN. In OpenVINO, only the infinite element is NaN, and the others are 0. A
-    later IsNaN or comparison turns the difference into numbers.
+    with +infinity is NaN. In OpenVINO, only the infinite element is NaN, and the others are 0.
+    After an IsNaN or a comparison, finite numbers differ.
     """
     if isinstance(wanted, str):
         return wanted

@@ -108,7 +108,7 @@ struct panel_gradients {
     const float* maxima = nullptr;
     const float* log_sums = nullptr;
     const float* deltas = nullptr; // dot(dst, gradient of dst) per query
-    bool of_bias = false;          // gradients of scores after the soft cap, for the bias
+    bool of_bias = false;          // gradients of the bias: without the slope of the soft cap
     bool of_fill = false;          // masked scores have gradients, too
     // Used only if the tile is in_pairs: weights and gradients as [keys][panel] of bf16. `products`
     // is then overwritten by the gradients as bf16 pairs, in the layout of weights.

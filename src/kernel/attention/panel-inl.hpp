@@ -227,7 +227,7 @@ HWY_ATTR HWY_INLINE vec_f32 with_short_nans(vec_f32 value) {
 }
 
 // Rounds two vectors to bf16 pairs, to nearest even. May lose a NaN. For weights, the row's f32 sum
-// still makes the result NaN. NaNs of gradients are not lost, because they are short.
+// still makes the result NaN. NaNs of gradients stay: they are from bf16 or with_short_nans.
 HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
     const hn::RebindToUnsigned<f32_tag> du;
     const auto rounded = [&](vec_f32 value) HWY_ATTR {
@@ -289,8 +289,8 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, ve
 }
 
 // Whether the factor is applied while weights are computed: only in unmasked tiles of bf16 pairs.
-// Excludes factors above 1, because a separate product could overflow where the fused
-// multiply-subtract does not.
+// Excludes factors above 1: score * factor could overflow, and then the fused multiply-subtract
+// gives another weight than a separate product.
 HWY_ATTR HWY_INLINE bool has_late_factor(const panel_scores& tile) {
     const float factor = tile.steps.factors[0].number;
     return tile.in_pairs && !is_masked(tile) && is_single_multiply(tile.steps) && factor > 0 &&

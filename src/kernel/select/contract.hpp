@@ -41,8 +41,8 @@ using pick_fn = void (*)(const select_tile&, const std::int32_t* offsets);
 
 // Fills registers of 16 bytes from runs of a few bytes. Register r combines `count` windows. Window
 // w is the 16 bytes at offsets[r * count + w]. The 16 numbers at shuffles[(r * count + w) * 16]
-// pick bytes of window w; 0x80 picks none. If a group is not a multiple of 16 bytes, the last
-// register overlaps the register before it.
+// pick bytes of window w; 0x80 picks none. If a group of pack_layout is not a multiple of 16
+// bytes, the last register overlaps the register before it.
 struct byte_windows {
     std::int64_t count = 0; // 0: copying the runs one by one is faster
     std::vector<std::int32_t> offsets;
@@ -63,9 +63,10 @@ inline constexpr std::int64_t max_block_items = 32;
 //              no other offset.
 //   splat:     an item is one element, repeated to `item_bytes` bytes. May write up to
 //              pack_slack_bytes past the last item.
-//   transpose: an item is one element of width group_bytes. In the buffer, group g begins at
-//              group_places[g]; buffer_group_bytes is 0 if groups are not evenly spaced. If groups
-//              are contiguous, may write up to pack_slack_bytes past the last group.
+//   transpose: an item is one element. Groups are adjacent elements, so group_bytes is the width
+//              of an element. In the buffer, group g begins at group_places[g];
+//              buffer_group_bytes is 0 if groups are not evenly spaced. If groups are contiguous,
+//              may write up to pack_slack_bytes past the last group.
 // The kernel moves `blocks` blocks of `groups` groups each. Block b is offset by block_offsets[b].
 // In the buffer, block b is offset by b * groups * buffer_group_bytes, or for transpose by
 // block_places[b].

@@ -112,7 +112,8 @@ template <std::size_t Width>
 constexpr bool has_wide_elements = HWY_MAX_BYTES <= 2 * Width;
 
 // Widening cond for each vector of wide elements would cost more than moving the elements. So 16
-// cond bytes are tested at once. The result is shifted by one vector at a time.
+// cond bytes are tested at once. The result has one byte per element; after each vector, it is
+// shifted by the vector's elements.
 template <std::size_t Width, store_policy Store, class S0, class S1>
 HWY_ATTR HWY_INLINE void select_wide_elements(const std::byte* cond, S0 src_0, S1 src_1,
                                               std::byte* dst, std::size_t i, std::size_t block) {
@@ -190,8 +191,8 @@ HWY_ATTR HWY_INLINE std::size_t line_elements() {
 
 // Returns how many elements precede the row's first full cache line; `n` if no line is full or
 // elements straddle lines.
-// Only full lines are streamed, because an ordinary store to a part of the line fetches the line
-// first.
+// Only full lines are streamed: an ordinary store would write the rest of a partly streamed line,
+// and fetch the line first.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE std::size_t elements_to_line(const std::byte* dst, std::size_t n) {
     const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(dst)) % 64;

@@ -1,6 +1,7 @@
 // The transpose kernel for one Highway target.
 //
-// Transposes blocks of 16 x 16 bytes in registers, by log2(16 / width) rounds of interleaving.
+// Transposes N x N elements in registers by log2(N) rounds of interleaving. N is at most 16 /
+// width.
 
 #if defined(MASKWISE_KERNEL_SELECT_TRANSPOSE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_SELECT_TRANSPOSE_INL
@@ -35,7 +36,7 @@ HWY_ATTR HWY_INLINE void transpose_elements(const std::byte* src, std::byte* dst
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Loads 16 bytes of each of `Blocks` items, N items apart, as one vector.
+// Loads N elements of each of `Blocks` items, N items apart, as one vector.
 template <std::size_t Width, std::size_t N, std::size_t Blocks>
 HWY_ATTR HWY_INLINE auto load_items(const std::byte* src, const std::int32_t* offsets) {
     using lane = lane_of<Width>;

@@ -76,9 +76,10 @@ void* replacement_of(void* handle, const char* name, const void* address) {
     return symbol_beside(reinterpret_cast<const void*>(&real), name);
 }
 
-// A preloaded wrapper of dlsym may find the next dlsym by dlvsym and libc's symbol version. libc's
-// dlvsym would skip the plugin, so the plugin returns its own dlsym or dlvsym. Returns null if
-// another library that wraps dlsym follows the plugin, because that library may be the caller.
+// A preloaded wrapper of dlsym may look up the next dlsym by dlvsym with libc's symbol version.
+// libc's dlvsym would skip the plugin's functions, which have no symbol version, so the plugin's
+// dlvsym returns the plugin's dlsym or dlvsym. Returns null if another library that wraps dlsym
+// follows the plugin, because that library may be the caller.
 void* plugin_wrapper(const void* handle, const char* name) {
     if (handle != RTLD_NEXT || name == nullptr) return nullptr;
     const bool is_dlsym = is_same(name, "dlsym");

@@ -14,7 +14,7 @@
 namespace maskwise::onednn {
 
 // The arguments common to all execute functions. Tensors are in the order of the lists passed to
-// compile. As in the real library, a tensor's memory counts, but not its description.
+// compile. Only the memory of a tensor is used, as in oneDNN; its description is ignored.
 struct execute_call {
     abi::stream stream;
     std::size_t num_inputs;
@@ -80,8 +80,8 @@ struct executable_parts {
     std::size_t inner_bytes = 0;
 
     bool makes(std::size_t id) const; // whether the tensor is a result
-    // Returns the tensor at this position of the client's list. `execute` then requires a list
-    // that has this position.
+    // Returns the place of the tensor at this position of the client's list. `execute` then
+    // requires a list that is longer than `position`.
     place input_at(std::size_t position);
     place output_at(std::size_t position);
 };

@@ -242,7 +242,7 @@ void add_by_onednn(assembly& target, owned_partition partition, const compile_re
     for (copy& result : results) target.add(std::make_unique<copy_segment>(std::move(result)));
 }
 
-// oneDNN chooses the layouts of values between segments, except the layout of `in_layout`.
+// oneDNN chooses the layouts of values between segments, except for the one with in_layout's id.
 void add_partition(assembly& target, owned_partition partition, const op_list& ops,
                    abi::engine engine, const std::optional<logical_tensor>& in_layout) {
     const auto select = select_alone(partition.get(), ops);

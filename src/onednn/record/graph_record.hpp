@@ -59,8 +59,8 @@ struct room_allocator {
 
 // An operator as the client described it, with oneDNN's numbers for kinds and attributes. A record
 // of usual size (three inputs, one output, a short name, an attribute) is a single allocation,
-// because the plugin records every operator. Claims translate only Selects, and the
-// operators of partitions with a marker (see is_marker).
+// because the plugin records every operator. Only Selects, and operators of graphs with a marker
+// (see is_marker), are later translated to graph::op.
 class op_record {
     template <class T>
     using list = std::vector<T, room_allocator<T>>;

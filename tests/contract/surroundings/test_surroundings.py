@@ -439,7 +439,7 @@ class Diagnostics(LaneCase):
                 self.assert_kinds(done, execs, creates)
 
     def dumped(self, mode: str, *libraries: str) -> list[tuple[str, str]]:
-        """Returns names and texts of dumps, without ids, which only oneDNN's compiles advance."""
+        """Returns names and texts of dumps, without ids: only oneDNN's compiles advance ids."""
         with tempfile.TemporaryDirectory() as folder:
             in_lane(
                 f"client-{SETTING.lane}",

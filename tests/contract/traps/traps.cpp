@@ -339,7 +339,7 @@ TEST_F(traps, null_handles_stay_invalid_after_many_handles) {
     EXPECT_EQ(dnnl_graph_op_destroy(nullptr), dnnl_success);
 }
 
-// A large Select needs threads. The threads must come from the only libtbb in the process.
+// A large Select starts threads. The process must not load a second libtbb for these threads.
 TEST_F(traps, the_process_has_only_one_libtbb) {
     const dims large{1000, 1000};
     run_graph({select_of(large, large, large, large)});

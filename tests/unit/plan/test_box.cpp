@@ -59,7 +59,7 @@ std::int64_t pieces_of_tile(std::int64_t step) {
         nest_of({{1000, {0, 1 << 20, 0, 4}}, {8, {0, 4, 0, 4000}}, {64, {0, step, 0, 32000}}}))[2];
 }
 
-// src_0 has 1000 pieces of two cache lines each, 128 KB in all. The box has one line of a piece.
+// src_0 has 1000 pieces of two cache lines each, 128 KB in all. The box has one line of each piece.
 TEST(box, reaches_no_further_than_whole_lines) {
     const loop_nest nest =
         nest_of({{1000, {0, 128, 0, 4}}, {16, {0, 4, 0, 4000}}, {2, {0, 64, 0, 64000}}});
@@ -75,8 +75,8 @@ TEST(box, ends_where_offsets_end) {
     EXPECT_EQ(rows_of_tile((std::int64_t{1} << 31) - 30), 1);
 }
 
-// The box cuts the three loops along which dst, src_0 and src_1 are contiguous. The box includes
-// all of the loop along which cond is contiguous, or nothing of this loop.
+// The box cuts the three loops along which dst, src_0 and src_1 are contiguous. cond is
+// contiguous along the fourth loop, of which the box has all iterations or one.
 TEST(box, cuts_three_loops) {
     const auto tile_of = [](std::int64_t last) {
         loop_nest nest = nest_of({{41, {last, 656, 656, 16}},
