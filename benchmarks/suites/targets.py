@@ -16,9 +16,9 @@ from table import markdown
 LARGE_BYTES = 128_000_000
 NATIVE = "64 on "
 MEMORY_BYTES = 8 << 20
-ABOVE = 1.1  # a share of the limit above this counts as faster than the limit
+ABOVE = 1.1  # a result with a larger share of the limit counts as faster than the limit
 
-HEAD = ["what", "at least (times: at most)", "measured", "of", "verdict"]
+HEAD = ["what", "target", "measured", "cases", "verdict"]
 
 
 @dataclass
@@ -107,13 +107,13 @@ def at_least(about: str, target: float, measured: Measured, unit: str = "") -> L
     """Returns a line with the worst value, the median, and how many values miss the target."""
     values = measured.values
     if not values:
-        return Line(about, f"{target:g}{unit}", "-", measured.text(), None)
+        return Line(about, f"at least {target:g}{unit}", "-", measured.text(), None)
     worst, name = values[0]
     missed = sum(value < target for value, _ in values)
     text = f"least {worst:.2f}{unit} ({name}), median {measured.median():.2f}{unit}"
     if missed:
         text += f"; {missed} of {len(values)} below"
-    return Line(about, f"{target:g}{unit}", text, measured.text(), missed == 0)
+    return Line(about, f"at least {target:g}{unit}", text, measured.text(), missed == 0)
 
 
 def times_as_fast(cases: Iterable[Rows], impl: str) -> Measured:
@@ -165,7 +165,7 @@ def select_lines(cases: list[Rows]) -> list[Line]:
 
 
 def sweep_lines(cases: list[Rows]) -> list[Line]:
-    about, target = "sweep, p5 / minimum: of the limit", "0.50 / 0.25"
+    about, target = "sweep, p5 / minimum: of the limit", "at least 0.50 / 0.25"
     measured = fractions(cases)
     if not measured.values:
         return [Line(about, target, "-", measured.text(), None)]
@@ -176,9 +176,10 @@ def sweep_lines(cases: list[Rows]) -> list[Line]:
 
 
 def at_most(about: str, target: float, value: float | None, unit: str, count_text: str) -> Line:
+    bound = f"at most {target:g} {unit}"
     if value is None:
-        return Line(about, f"{target:g} {unit}", "-", count_text, None)
-    return Line(about, f"{target:g} {unit}", f"{value:.3g} {unit}", count_text, value <= target)
+        return Line(about, bound, "-", count_text, None)
+    return Line(about, bound, f"{value:.3g} {unit}", count_text, value <= target)
 
 
 def small_lines(cases: list[Rows]) -> list[Line]:
@@ -203,7 +204,9 @@ def note_lines(notes: dict[str, Any]) -> list[Line]:
     most = MEMORY_BYTES / (1 << 20)
     about = "peak memory over oneDNN alone, 1024x4096 f32"
     lines.append(
-        at_most(about, most, extra, "MiB", f"least of {memory['processes']} processes each")
+        at_most(
+            about, most, extra, "MiB", f"minimum of {memory['processes']} processes per library"
+        )
     )
     return lines
 
@@ -233,7 +236,9 @@ def limit_line(all_cases: list[Rows]) -> Line:
     ]
     most, row, name = max(measured, key=lambda entry: entry[0], default=(0.0, None, "-"))
     text = f"most {most:.2f} ({name}, {row.impl if row else '-'}); {len(above)} above"
-    text += f", {len(twice)} of them again" + "".join(f"; {again}" for again in twice)
+    text += f", {len(twice)} of them not refuted by repetitions" + "".join(
+        f"; {again}" for again in twice
+    )
     impls = {(row.suite, impl) for rows in larger for impl, row in rows.items() if impl != "limit"}
     states = Counter(
         state_of(rows.get(impl))
@@ -244,7 +249,11 @@ def limit_line(all_cases: list[Rows]) -> Line:
     holds = not twice if measured else None
     count_text = Measured([], states).text()
     return Line(
-        "faster than the limit in two of three measurements", f"{ABOVE}", text, count_text, holds
+        "largest share of the limit, without results that repetitions refuted",
+        f"at most {ABOVE}",
+        text,
+        count_text,
+        holds,
     )
 
 
@@ -253,9 +262,9 @@ def copy_line(copies: dict[str, float]) -> Line:
         f"{name} {value}" for name, value in copies.items() if name not in (COPY_RATIO, "pairs")
     )
     ratio = copies[COPY_RATIO]
-    about = "a copy of 128 MiB, GB/s; the limit's time on one thread over NumPy's"
+    about = "copy of 128 MiB on one thread: the limit's time / NumPy's time; the rates in GB/s"
     pairs = f"median of {copies['pairs']:g} pairs"
-    return Line(about, f"{ABOVE}", f"{ratio:.2f}: {text}", pairs, ratio <= ABOVE)
+    return Line(about, f"at most {ABOVE}", f"{ratio:.2f}: {text}", pairs, ratio <= ABOVE)
 
 
 def lines_of(all_cases: list[Rows], notes: dict[str, Any]) -> list[Line]:

@@ -100,7 +100,8 @@ def test_flash_attn_with_kvcache(paged: bool) -> None:
 def test_log_sum_exps(
     rows: int, keys: int, causal: bool, window: tuple[int, int], with_sinks: bool, zeros: bool
 ) -> None:
-    """Only a fully masked row has a log-sum-exp of -infinity, even if scores and values are 0."""
+    """A fully masked row has a log-sum-exp of -infinity. The log-sum-exps of other rows are finite,
+    even if their scores and values are 0."""
     q, k, v = draw(2, rows, 4, 16), draw(2, keys, 2, 16, seed=1), draw(2, keys, 2, 16, seed=2)
     sinks = draw(4, seed=3) if with_sinks else None
     q, v = (q * 0, v * 0) if zeros else (q, v)

@@ -28,7 +28,8 @@ def indices(sequences: int, rows: int, keys: int) -> tuple[Array, Array, Array]:
 
 @st.composite
 def masks(draw: st.DrawFn, sequences: int, rows: int, keys: int) -> Part:
-    """Draws a combination of rules. A window needs a causal rule, whose offset sets positions."""
+    """Draws a combination of rules. Windows are drawn with a causal rule, whose offset
+    sets the rows' positions."""
     sequence, row, key = indices(sequences, rows, keys)
     some = draw(st.sampled_from([1, sequences]))
 

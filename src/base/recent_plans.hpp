@@ -9,8 +9,9 @@
 
 namespace maskwise {
 
-// Caches the `most` plans that an operator or a function used last. More than one plan is cached,
-// because shapes may vary from call to call, for example during text generation. Thread-safe.
+// Caches the plans that an operator or a function used last, at most `most`. More than one plan is
+// cached, because shapes may vary from call to call, for example during text generation.
+// Thread-safe.
 template <class Key, class Plan, std::size_t most = 4, class Mutex = std::mutex>
 class recent_plans {
 public:

@@ -16,8 +16,8 @@ int available_threads();
 using chunk_fn = void (*)(const void* context, std::int64_t chunk);
 
 // Calls body(context, chunk) once for each chunk in [0, chunks), on the caller's thread and others.
-// Returns when all calls are done. While this thread waits, it starts no other task of the caller.
-// `body` must not throw.
+// Returns when all calls are done. While the caller's thread waits, it runs none of the
+// application's tasks. `body` must not throw.
 void parallel_run(std::int64_t chunks, chunk_fn body, const void* context);
 
 } // namespace maskwise

@@ -56,7 +56,7 @@ TEST(emulated_tiles, add_each_half_separately_and_the_sum_last) {
 TEST(emulated_tiles, round_a_product_with_its_sum) {
     EXPECT_EQ(product(0, {-0x1p63F, 0, 0x1p64F}, {0x1p64F, 0, 0x1p64F}), 0x1p127F);
     EXPECT_EQ(product(0, {0x1p64F}, {0x1p64F}), infinity);
-    // Ties round to even, from an odd and from an even number.
+    // Ties round to even: up from an odd number, down to an even number.
     EXPECT_EQ(product(0, {1, 0, 0x1p-12F, 0, 0x1p-12F}, {1, 0, 0x1.8p-11F, 0, 0x1p-12F}),
               1 + 0x1p-22F);
     EXPECT_EQ(product(0, {1, 0, 0x1p-12F}, {1, 0, 0x1p-12F}), 1);

@@ -159,10 +159,10 @@ def expect_claimed(output: str, way: str) -> None:
     lines = output.splitlines()
     claimed = [line for line in lines if line.startswith("maskwise,claim,")]
     if EXPECTED not in lines:
-        raise SystemExit(f"by {way}: no line '{EXPECTED}' in\n{output}")
+        raise SystemExit(f"plugin loaded by {way}: no line '{EXPECTED}' in\n{output}")
     if not claimed:
-        raise SystemExit(f"by {way}: the plugin claimed nothing:\n{output}")
-    print(f"by {way}: {EXPECTED}")
+        raise SystemExit(f"plugin loaded by {way}: the plugin claimed nothing:\n{output}")
+    print(f"plugin loaded by {way}: {EXPECTED}")
 
 
 def run_dialects(examples: Path) -> None:

@@ -30,7 +30,8 @@ def check(names: dict[str, Any]) -> None:
     compiled = names["compiled"]
     nodes = compiled.get_runtime_model().get_ordered_ops()
     ran = [node.get_rt_info()["layerType"].astype(str) for node in nodes]
-    assert "Reference" in ran, "no node of Maskwise"  # OpenVINO's layer type of extensions
+    # "Reference" is OpenVINO's layer type of nodes of extensions.
+    assert "Reference" in ran, "no node of Maskwise"
     random = np.random.default_rng(51)
     inputs: list[Any] = [random.standard_normal(SHAPE).astype(np.float32) for _ in "qkv"]
     inputs.append(np.tril(np.ones((128, 128), bool)))

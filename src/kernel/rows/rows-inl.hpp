@@ -168,9 +168,9 @@ HWY_ATTR HWY_INLINE bool is_aligned(const std::byte* dst) {
     return reinterpret_cast<std::uintptr_t>(dst) % vector_bytes == 0;
 }
 
-// Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 repeats one
-// vector. Without masked stores, the last vector overlaps the vector before it. The last load then
-// spans two recent stores of exp_sum and stalls.
+// Encodes and stores `elems` elements; element i is buffer[i * step]. A step of 0 stores the
+// first vector repeatedly. Without masked stores, the last vector overlaps the vector before it.
+// The last load then spans two recent stores of exp_sum and stalls.
 template <elem_type Type>
 HWY_ATTR HWY_INLINE void store_as(const float* buffer, const row_encoding& encoding, std::byte* dst,
                                   std::int64_t elems, std::int64_t step) {

@@ -6,8 +6,8 @@ namespace maskwise::onednn {
 
 // Whether Maskwise may claim anything in this process. It claims nothing
 // - under MASKWISE_DISABLE=1,
-// - without a real library with the Graph API,
-// - with a oneDNN other than 3.2 or a later 3.x,
+// - if no oneDNN with the Graph API is loaded besides the plugin,
+// - if this oneDNN is older than 3.2 or newer than 3.x,
 // - with the threadpool runtime, whose pools may be asynchronous,
 // - if another copy of the plugin gets the program's calls first.
 // The first call decides for the process, and prints the load line if verbose lines are on and

@@ -44,7 +44,8 @@ chain_writer::chain_writer(generator& random, generator& later)
 std::size_t chain_writer::add_dimension() {
     static constexpr std::int64_t usual[] = {1, 2, 3, 5, 8, 16, 17, 33, 70};
     const std::int64_t drawn = usual[draw(random_, 0, std::ssize(usual) - 1)];
-    // With 20 million elements, the oracle's tensors in double precision took 14 GB.
+    // Bounds the product of a graph's extents. With 20 million, all tensors of the oracle, in
+    // double precision, took 14 GB.
     constexpr std::int64_t most_elements = 1 << 20;
     const std::int64_t others =
         std::accumulate(then_.begin(), then_.end(), std::int64_t{1}, std::multiplies<>());
@@ -162,11 +163,12 @@ std::string to_string(const chain_description& chain) {
     compile_description now;
     for (const auto& [id, tensor] : chain.now)
         (chain.largest.contains(id) ? now.inputs : now.outputs).push_back(tensor);
-    return text + to_string(now) + (chain.lists_are_reversed ? "lists are reversed\n" : "") +
+    return text + to_string(now) +
+           (chain.lists_are_reversed ? "compile: reversed lists of inputs and outputs\n" : "") +
            (chain.further_input != 0
-                ? "a further input " + std::to_string(chain.further_input) + '\n'
+                ? "compile: a further input " + std::to_string(chain.further_input) + '\n'
                 : "") +
-           (chain.has_further_output ? "a further output\n" : "");
+           (chain.has_further_output ? "compile: a further output\n" : "");
 }
 
 } // namespace maskwise::fuzz
