@@ -63,12 +63,10 @@ def attention(
     -------
     out, or a new array (..., L, Ev) of query's dtype and memory order, with contiguous rows. If
     arguments are arrays of other libraries, the library of the first one makes the new array.
-    With return_statistics, a pair: the array, and the float32 statistics, log(sum of exp(score))
-    per row.
+    With return_statistics, also the float32 statistics per row: log(sum of exp(score)).
 
-    A fully masked row is 0. The row's statistics are 0, or -inf if there are neither keys nor
-    sinks. Sums are float32. Masked values must be finite, or results are undefined. The GIL is
-    released.
+    A fully masked row is 0; its statistics are 0, or -inf if there are neither keys nor sinks.
+    Sums are float32. Masked values must be finite, or results are undefined. Releases the GIL.
 
     Raises
     ------
