@@ -15,7 +15,7 @@ TIMES = {
     "MHA-distill_bert-inf-int8-bs1": 10.0,
 }
 OF_CEILING = 0.8  # minimum of the ceiling's time / Maskwise's time
-OF_LIMIT = 0.7  # lower minimum for cases `middle ...`, whose ceiling is only a copy
+OF_LIMIT = 0.7  # minimum for cases `middle ...`: their ceiling is only a copy
 HEAD = ["case", "oneDNN ms", "Maskwise ms", "times", "95 %", "target", "", "ceiling ms"]
 HEAD += ["share", "before", "after", "copy", "what Maskwise runs"]
 
