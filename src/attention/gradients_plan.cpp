@@ -164,7 +164,8 @@ std::shared_ptr<const gradients_plan> make_gradients_plan(const attention_gradie
     plan->attention = make_tile_plan(plan->desc.attention, kernels,
                                      {.folds_heads = false,
                                       .has_narrow_panels = false,
-                                      .has_pairs = may_take_pairs(plan->desc)});
+                                      .has_pairs = may_take_pairs(plan->desc),
+                                      .has_wide_tiles = false});
     bind_gradients(*plan);
     choose_parts(*plan);
     lay_out_worker(*plan);

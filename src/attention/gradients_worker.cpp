@@ -203,6 +203,7 @@ bool gradients_worker::compute_gradients(panel_tile& tile, const strided_matrix&
         .of_bias = !tile.is_summed,
         .of_fill = numbers_.gradients_by_operators ? !numbers_.fill_is_minus_infinity()
                                                    : !tile.is_summed && plan_.desc.bias_on_fill,
+        .rounds_to = numbers_.gradients_by_operators ? plan_.query.type : elem_type::f32,
         .weight_rows = reinterpret_cast<std::uint16_t*>(part(layout_.weight_rows)),
         .gradient_rows = reinterpret_cast<std::uint16_t*>(part(layout_.gradient_rows))};
     const auto multiply = plan_.in_pairs ? kernels_.multiply_key_pairs : kernels_.multiply_keys;

@@ -134,6 +134,10 @@ row_spans joined(const key_span& main, const key_span& second) {
     return {{std::min(main.first, second.first), std::max(main.last, second.last)}, {}};
 }
 
+row_spans common(const row_spans& a, const row_spans& b) {
+    return {common(a.main, b.main), common(a.second, b.second)};
+}
+
 // Extends `any` to the hull of both spans. Returns whether the hull has keys outside both spans.
 bool widen(key_span& any, const key_span& by) {
     if (by.is_empty()) return false;
@@ -141,6 +145,11 @@ bool widen(key_span& any, const key_span& by) {
     any =
         any.is_empty() ? by : key_span{std::min(any.first, by.first), std::max(any.last, by.last)};
     return is_apart;
+}
+
+bool widen(row_spans& any, const row_spans& by) {
+    const bool is_apart = widen(any.main, by.main);
+    return widen(any.second, by.second) || is_apart;
 }
 
 } // namespace
@@ -225,10 +234,16 @@ row_spans sequence_rules::spans_of(std::int64_t row) const {
 }
 
 void spans_summary::add(const row_spans& row, bool is_first) {
-    all = is_first ? row : row_spans{common(all.main, row.main), common(all.second, row.second)};
+    all = is_first ? row : common(all, row);
     if (is_first) any = {};
-    has_gaps |= widen(any.main, row.main);
-    has_gaps |= widen(any.second, row.second);
+    has_gaps |= widen(any, row);
+}
+
+void spans_summary::add(const spans_summary& rows, bool is_first) {
+    all = is_first ? rows.all : common(all, rows.all);
+    if (is_first) any = {};
+    const bool is_apart = widen(any, rows.any);
+    has_gaps = has_gaps || rows.has_gaps || is_apart;
 }
 
 tile_mask spans_summary::state(std::int64_t first_key, std::int64_t last_key) const {

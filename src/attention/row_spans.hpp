@@ -69,6 +69,7 @@ struct spans_summary {
     bool is_whole() const { return !has_gaps && !has_documents && any.second.is_empty(); }
 
     void add(const row_spans& row, bool is_first);
+    void add(const spans_summary& rows, bool is_first);
     tile_mask state(std::int64_t first_key, std::int64_t last_key) const;
     key_span hull() const; // of `any`
 };

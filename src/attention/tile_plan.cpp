@@ -12,8 +12,9 @@
 namespace maskwise {
 namespace {
 
-// Larger tiles were not faster, and fewer of them would be fully masked.
-constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 64;
+// Keys of a tile, except of wide tiles (keys_of_tile).
+constexpr std::int64_t usual_tile_keys = 64;
+static_assert(usual_tile_keys <= most_tile_keys);
 // A worker's copies of a head's keys or values should fit L2.
 constexpr std::int64_t most_copied_floats = 1 << 18; // mutate.py: skip
 // Retained scores should fit L2.
@@ -93,7 +94,7 @@ void bind_pages(tile_plan& plan, const attention_desc& cache) {
         operand->page_keys = cache.key.extents[2];
         operand->outer_bytes[0] = 0;
     }
-    plan.gathers = plan.key.page_keys % most_tile_keys != 0;
+    plan.gathers = plan.key.page_keys % usual_tile_keys != 0;
     plan.key_is_transposed = plan.key_is_transposed && !plan.gathers;
 }
 
@@ -201,11 +202,24 @@ void fold_heads(tile_plan& plan) {
     plan.folded_heads = count;
 }
 
-void choose_tiles(tile_plan& plan) {
+// With AMX and deep heads, the sums of values exceed L1, and tiles of twice as many keys read and
+// write the sums half as often. Rules that give keys weight 0 lose nothing, because each panel
+// omits the keys outside its queries' spans. Of another mask, fewer wide tiles would be fully
+// masked.
+std::int64_t keys_of_tile(const tile_plan& plan, const plan_limits& limits) {
+    constexpr std::int64_t deep_columns = 128; // mutate.py: skip
+    const bool has_array = plan.cond.column_count != 0 || plan.bias.column_count != 0;
+    const bool is_wide = limits.has_wide_tiles && plan.multiplies_by_tiles() && !has_array &&
+                         plan.numbers.fill_is_minus_infinity() && plan.columns >= deep_columns &&
+                         plan.cache_pages == 0 && !plan.retains_scores();
+    return is_wide ? most_tile_keys : usual_tile_keys;
+}
+
+void choose_tiles(tile_plan& plan, const plan_limits& limits) {
     plan.panel = plan.products->panel();
     const std::int64_t panels = (plan.rows + plan.panel - 1) / plan.panel;
     plan.tile_rows = std::clamp<std::int64_t>(panels * plan.panel, plan.panel, most_tile_rows);
-    plan.tile_keys = most_tile_keys;
+    plan.tile_keys = keys_of_tile(plan, limits);
     if (!plan.retains_scores()) return;
     const std::int64_t retained_panels =
         most_retained_scores / std::max<std::int64_t>(1, plan.keys) / plan.panel;
@@ -353,7 +367,7 @@ make_tile_plan(const attention_desc& desc, const kernel_table& kernels, const pl
     if (desc.page_table.type != data_type::undef) bind_pages(*plan, desc);
     if (limits.folds_heads) fold_heads(*plan);
     choose_products(*plan, limits_of(desc, limits));
-    choose_tiles(*plan);
+    choose_tiles(*plan, limits);
     lay_out_masks(*plan);
     plan->worker = lay_out_worker(*plan);
     return plan;

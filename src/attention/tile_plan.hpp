@@ -16,6 +16,8 @@
 
 namespace maskwise {
 
+inline constexpr std::int64_t most_tile_rows = 64, most_tile_keys = 128;
+
 // An operand as seen from a head of dst: a matrix and its strides. Broadcast dimensions have stride
 // 0.
 struct head_operand {
@@ -67,8 +69,9 @@ struct attention_numbers {
     score_steps steps;  // scale and soft cap again, as the kernels apply them
     float fill = 0;
     // Whether gradients must equal those of the graph's separate operators. If so, masked scores
-    // with a finite fill have gradients, and weights are computed from the given statistics. Else
-    // statistics that are too large for exact weights are computed again.
+    // with a finite fill have gradients, weights are computed from the given statistics, and
+    // weights and the scores' gradients are rounded to the type of queries. Else statistics that
+    // are too large for exact weights are computed again.
     bool gradients_by_operators = false;
 
     bool fill_is_minus_infinity() const { return fill == -std::numeric_limits<float>::infinity(); }
@@ -136,7 +139,7 @@ struct tile_plan {
 
 // What a plan may use. For gradients and order `fixed`, some members are false.
 struct plan_limits {
-    bool folds_heads = true, has_narrow_panels = true, has_pairs = true;
+    bool folds_heads = true, has_narrow_panels = true, has_pairs = true, has_wide_tiles = true;
 };
 
 // Returns a plan with these kernels. Assumes that the system allows AMX tiles. Throws as

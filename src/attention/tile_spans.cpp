@@ -5,13 +5,12 @@
 
 namespace maskwise {
 
-std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys) {
-    const auto bits_of = [&](const key_span& span) -> std::uint64_t {
+void mark_kept(const row_spans& row, std::int64_t first_key, std::span<bool> kept) {
+    for (const key_span& span : {row.main, row.second}) {
         const auto first = std::max<std::int64_t>(0, span.first - first_key);
-        const std::int64_t count = std::min(keys, span.last - first_key) - first;
-        return count <= 0 ? 0 : ~std::uint64_t{0} >> (64 - count) << first;
-    };
-    return bits_of(row.main) | bits_of(row.second);
+        const auto last = std::min<std::int64_t>(std::ssize(kept), span.last - first_key);
+        if (first < last) std::fill(kept.begin() + first, kept.begin() + last, true);
+    }
 }
 
 tile_spans::tile_spans(const tile_plan& plan, const mask_rules* rules, float* scratch)
@@ -44,13 +43,13 @@ void tile_spans::find_rows(const query_rows& rows, const shape_position& positio
 
 void tile_spans::summarize(std::int64_t rows) {
     spans_summary& whole = *std::construct_at(summaries_ + plan_.tile_rows / plan_.panel);
-    for (std::int64_t row = 0; row < rows; ++row) {
-        spans_summary& panel_summary = summaries_[row / plan_.panel];
-        const bool is_first = row % plan_.panel == 0;
-        if (is_first) std::construct_at(&panel_summary);
-        panel_summary.add(spans_[row], is_first);
-        panel_summary.has_documents |= !is_first && begins_document(row);
-        whole.add(spans_[row], row == 0);
+    for (std::int64_t first = 0; first < rows; first += plan_.panel) {
+        spans_summary& summary = *std::construct_at(summaries_ + first / plan_.panel);
+        for (std::int64_t row = first; row < std::min(rows, first + plan_.panel); ++row) {
+            summary.add(spans_[row], row == first);
+            summary.has_documents |= row > first && begins_document(row);
+        }
+        whole.add(summary, first == 0);
     }
     rows_ = rows;
     whole_ = whole.state(0, plan_.keys) == tile_mask::kept ? nullptr : &whole;

@@ -3,6 +3,8 @@
 #include "attention/row_spans.hpp"
 #include "attention/tile_plan.hpp"
 
+#include <span>
+
 namespace maskwise {
 
 // Consecutive queries of a row tile.
@@ -10,8 +12,8 @@ struct query_rows {
     std::int64_t first, count;
 };
 
-// Returns a bit mask: bit i is set if the spans hold key first_key + i, for i < keys <= 64.
-std::uint64_t kept_bits(const row_spans& row, std::int64_t first_key, std::int64_t keys);
+// Sets kept[i] if the spans hold key first_key + i.
+void mark_kept(const row_spans& row, std::int64_t first_key, std::span<bool> kept);
 
 // The keys that the rules do not mask, for the queries of one row tile.
 class tile_spans {
@@ -31,15 +33,16 @@ public:
     bool is_whole(std::int64_t panel) const { return summaries_[panel].is_whole(); }
     // The position of a row. `row` counts from the tile's first row. Requires rules.
     std::int64_t position(std::int64_t row) const { return spans_[row].position; }
-    // Calls visit(first, last, kept) for each document's queries [first, last) of the panel. Bit i
-    // of `kept` is set if key first_key + i is unmasked for one of these queries.
+    // Calls visit(first, last, kept) for each document's queries [first, last) of the panel.
+    // kept[i] is true if key first_key + i is unmasked for one of these queries.
     template <typename Visit>
     void for_each_document(const query_rows& queries, std::int64_t first_key, std::int64_t keys,
                            Visit visit) const {
         for (std::int64_t first = 0, last = 0; first < queries.count; first = last) {
-            std::uint64_t kept = 0;
+            bool marks[most_tile_keys] = {};
+            const std::span<bool> kept(marks, static_cast<std::size_t>(keys));
             do {
-                kept |= kept_bits(spans_[queries.first + last], first_key, keys);
+                mark_kept(spans_[queries.first + last], first_key, kept);
                 ++last;
             } while (last < queries.count && !begins_document(queries.first + last));
             visit(first, last, kept);

@@ -3,8 +3,8 @@
 #include "attention/tile_operands.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <span>
 
 namespace maskwise {
 
@@ -89,18 +89,18 @@ void tile_operands::add_documents(const panel_rows& panel, const key_tile& keys,
     const query_rows queries{panel.first - rows_.first, panel.queries};
     spans_.for_each_document(
         queries, keys.first, keys.keys,
-        [&](std::int64_t first, std::int64_t last, std::uint64_t kept) {
-            if (kept == 0) return;
+        [&](std::int64_t first, std::int64_t last, std::span<const bool> kept) {
+            auto begin = std::ranges::find(kept, true);
+            if (begin == kept.end()) return;
             if (sums.accumulates)
                 std::copy_n(sums.values, plan_.panel * plan_.columns, document_sums);
             panel_scores document_weights = weights;
             document_weights.queries = last;
-            for (bool accumulates = sums.accumulates; kept != 0; accumulates = true) {
-                const std::int64_t begin = std::countr_zero(kept);
-                const std::int64_t end = begin + std::countr_one(kept >> begin);
-                add_run(keys, document_weights, value, {begin, end},
+            for (bool accumulates = sums.accumulates; begin != kept.end(); accumulates = true) {
+                const auto end = std::find(begin, kept.end(), false);
+                add_run(keys, document_weights, value, {begin - kept.begin(), end - kept.begin()},
                         {document_sums, nullptr, accumulates});
-                kept = end == 64 ? 0 : kept >> end << end;
+                begin = std::find(end, kept.end(), true);
             }
             kernels_.accumulate_sums(sums.values, document_sums, sums.factor, first, last,
                                      plan_.columns);

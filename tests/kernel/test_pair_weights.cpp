@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::int64_t keys = 64;
 
-// A panel of scores. Each query's running maximum is 0.
+// A panel of scores.
 struct weighed_panel {
     explicit weighed_panel(const attention_kernels& used)
         : kernels(used), panel(used.panel()), scores(static_cast<std::size_t>(keys * panel)),
           maximum(static_cast<std::size_t>(panel)), sum(maximum), factor(maximum) {}
 
-    void run() {
-        std::ranges::fill(maximum, 0.0F);
+    void run(float running_maximum = 0) {
+        std::ranges::fill(maximum, running_maximum);
         std::ranges::fill(sum, 0.0F);
         panel_scores original;
         original.scores = scores.data();
@@ -108,6 +108,27 @@ TEST(pair_weights, are_exact_at_both_ends) {
         EXPECT_EQ(tested.sum[0], 1);
         EXPECT_TRUE(std::isnan(tested.sum[1]));
         for (std::int64_t key = 1; key < keys; ++key) EXPECT_EQ(tested.weight(key, 0), 0);
+    }
+}
+
+// The largest scores leave no room for a factor in the exponent.
+TEST(pair_weights, are_one_or_zero_for_huge_scores) {
+    const auto supported = supported_isas(native_cpu());
+    for (const kernel_table* table : kernel_tables()) {
+        if (std::ranges::count(supported, table->target) == 0) continue;
+        if (table->attention.multiply_value_pairs == nullptr) continue;
+        SCOPED_TRACE(to_string(table->target));
+        for (const float huge : {0x1p125F, 0x1p126F, 3.4e38F, -0x1p127F}) {
+            weighed_panel tested(table->attention);
+            std::ranges::fill(tested.scores, huge - std::abs(huge) / 2);
+            tested.scores[0] = tested.scores[static_cast<std::size_t>(2 * tested.panel)] = huge;
+            tested.run(-std::numeric_limits<float>::infinity());
+            EXPECT_EQ(tested.weight(0, 0), 1) << huge;
+            EXPECT_EQ(tested.weight(1, 0), 0) << huge;
+            EXPECT_EQ(tested.weight(2, 0), 1) << huge;
+            EXPECT_EQ(tested.sum[0], 2) << huge;
+            EXPECT_EQ(tested.factor[0], 0) << huge;
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 #include "kernel/attention/narrow_panel-inl.hpp"
 #include "kernel/attention/panel-inl.hpp"
 #include "kernel/attention/product-inl.hpp"
+#include "kernel/attention/store-inl.hpp"
 #include "kernel/attention/tiles-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -110,6 +110,7 @@ struct panel_gradients {
     const float* deltas = nullptr; // dot(dst, gradient of dst) per query
     bool of_bias = false;          // gradients of the bias: without the slope of the soft cap
     bool of_fill = false;          // masked scores have gradients, too
+    elem_type rounds_to = elem_type::f32; // of weights and gradients; bf16 if the tile is in_pairs
     // Used only if the tile is in_pairs: weights and gradients as [keys][panel] of bf16. `products`
     // is then overwritten by the gradients as bf16 pairs, in the layout of weights.
     std::uint16_t* weight_rows = nullptr;
@@ -159,7 +160,8 @@ struct attention_kernels {
     void (*load_panel)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                        float factor, float* dst, float* scratch);
     // Writes -slope * |position - key| of keys [0, keys) as [keys][panel], from panel() positions
-    // and slopes. Writes whole vectors, so dst must have room for 64 keys.
+    // and slopes. Narrow panels write whole vectors, so dst must have room for a multiple of 16
+    // keys.
     void (*write_slopes)(const float* positions, const float* slopes, std::int64_t keys,
                          float* dst);
     // Copies conditions as bytes [keys][panel].

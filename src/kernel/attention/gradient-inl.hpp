@@ -8,6 +8,7 @@
 #endif
 
 #include "kernel/attention/panel-inl.hpp"
+#include "kernel/attention/store-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
@@ -85,8 +86,8 @@ struct gradient_lanes {
         for (std::int64_t key = 0; key < tile.keys; ++key) {
             const auto [weight, gradient] = values_of(key);
             const std::int64_t i = key * wide_panel::queries() + lane;
-            hn::StoreU(weight, d, tile.scores + i);
-            hn::StoreU(gradient, d, to.products + i);
+            hn::StoreU(rounded(weight, to.rounds_to), d, tile.scores + i);
+            hn::StoreU(rounded(gradient, to.rounds_to), d, to.products + i);
         }
     }
 

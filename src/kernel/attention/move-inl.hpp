@@ -1,4 +1,4 @@
-// Moves matrices between client memory and panels, for one Highway target.
+// Loads matrices from client memory, for one Highway target.
 
 #if defined(MASKWISE_KERNEL_ATTENTION_MOVE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASKWISE_KERNEL_ATTENTION_MOVE_INL
@@ -25,7 +25,38 @@ HWY_ATTR HWY_INLINE void transpose_singly(const std::byte* src, std::int64_t src
             std::memcpy(dst + c * dst_bytes + r * width, src + r * src_bytes + c * width, Width);
 }
 
-// Transposes squares of n x n elements, then the tail columns and rows one element at a time.
+#if HWY_TARGET != HWY_SCALAR
+
+// Transposes blocks of as many rows as a vector of `Blocks` * 16 bytes has elements, from the first
+// row on. Returns the number of transposed rows.
+template <std::size_t Width, std::size_t Blocks>
+HWY_ATTR HWY_INLINE std::int64_t transpose_whole(const std::byte* src, std::int64_t src_bytes,
+                                                 std::int64_t row_count, std::int64_t columns,
+                                                 std::byte* dst, std::int64_t dst_bytes) {
+    constexpr std::size_t side = 16 / Width;
+    constexpr std::int64_t width = Width, n = side, rows = n * Blocks;
+    std::int32_t offsets[side * Blocks], places[side];
+    for (std::int64_t i = 0; i < rows; ++i) offsets[i] = static_cast<std::int32_t>(i * src_bytes);
+    for (std::int64_t i = 0; i < n; ++i) places[i] = static_cast<std::int32_t>(i * dst_bytes);
+    const std::int64_t whole_rows = row_count / rows * rows;
+    const auto move = [&](std::int64_t r, std::int64_t c) HWY_ATTR {
+        square_block<Width, side, Blocks>::move(src + r * src_bytes + c * width, offsets,
+                                                dst + c * dst_bytes + r * width, places);
+    };
+    // The inner loop walks along a row of the matrix with the larger row stride. With many heads,
+    // the rows of that matrix may all map to one cache set, which holds only a few lines.
+    if (std::abs(dst_bytes) > std::abs(src_bytes))
+        for (std::int64_t c = 0; c < columns; c += n)
+            for (std::int64_t r = 0; r < whole_rows; r += rows) move(r, c);
+    else
+        for (std::int64_t r = 0; r < whole_rows; r += rows)
+            for (std::int64_t c = 0; c < columns; c += n) move(r, c);
+    return whole_rows;
+}
+
+#endif
+
+// Transposes blocks, then the tail columns and rows one element at a time.
 template <std::size_t Width>
 HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src_bytes,
                                           std::int64_t row_count, std::int64_t columns,
@@ -33,30 +64,19 @@ HWY_ATTR HWY_INLINE void transpose_matrix(const std::byte* src, std::int64_t src
     std::int64_t whole_rows = 0, whole_columns = 0;
     constexpr std::int64_t width = Width;
 #if HWY_TARGET != HWY_SCALAR
-    constexpr std::size_t side = 16 / Width;
-    constexpr std::int64_t n = side;
-    constexpr std::int64_t most_bytes = std::numeric_limits<std::int32_t>::max() / n;
+    constexpr std::int64_t side = 16 / Width;
+    constexpr std::size_t blocks = hn::MaxLanes(f32_tag()) / 4;
+    constexpr std::int64_t most_bytes =
+        std::numeric_limits<std::int32_t>::max() / (side * std::int64_t{blocks});
     if (std::max(std::abs(src_bytes), std::abs(dst_bytes)) > most_bytes)
         return transpose_singly<Width>(src, src_bytes, row_count, columns, dst, dst_bytes);
-    std::int32_t offsets[side], places[side];
-    for (std::int64_t i = 0; i < n; ++i) {
-        offsets[i] = static_cast<std::int32_t>(i * src_bytes);
-        places[i] = static_cast<std::int32_t>(i * dst_bytes);
-    }
-    whole_rows = row_count / n * n;
-    whole_columns = columns / n * n;
-    const auto move = [&](std::int64_t r, std::int64_t c) HWY_ATTR {
-        square_block<Width, side, 1>::move(src + r * src_bytes + c * width, offsets,
-                                           dst + c * dst_bytes + r * width, places);
-    };
-    // The inner loop walks along a row of the matrix with the larger row stride. With many heads,
-    // the rows of that matrix may all map to one cache set, which holds only a few lines.
-    if (std::abs(dst_bytes) > std::abs(src_bytes))
-        for (std::int64_t c = 0; c < whole_columns; c += n)
-            for (std::int64_t r = 0; r < whole_rows; r += n) move(r, c);
-    else
-        for (std::int64_t r = 0; r < whole_rows; r += n)
-            for (std::int64_t c = 0; c < whole_columns; c += n) move(r, c);
+    whole_columns = columns / side * side;
+    whole_rows =
+        transpose_whole<Width, blocks>(src, src_bytes, row_count, whole_columns, dst, dst_bytes);
+    if (blocks > 1)
+        whole_rows += transpose_whole<Width, 1>(src + whole_rows * src_bytes, src_bytes,
+                                                row_count - whole_rows, whole_columns,
+                                                dst + whole_rows * width, dst_bytes);
 #endif
     transpose_singly<Width>(src + whole_columns * width, src_bytes, whole_rows,
                             columns - whole_columns, dst + whole_columns * dst_bytes, dst_bytes);
@@ -351,43 +371,6 @@ HWY_ATTR inline void panel_add_rows(const std::byte* row, std::int64_t row_bytes
             sums[c] += value;
         }
     }
-}
-
-// Stores a row of f32 to elements with any stride.
-HWY_ATTR inline void store_row(const float* row, std::int64_t columns, const strided_matrix& dst,
-                               std::byte* row_dst) {
-    const std::int64_t width = bytes_of(dst.type);
-    const row_encoding encoding{dst.type, 1, 0, false};
-    if (dst.column_bytes == width) return store_any(row, encoding, row_dst, columns, 1);
-    std::byte buffer[row_block_elems * sizeof(float)];
-    for (std::int64_t first = 0; first < columns; first += row_block_elems) {
-        const std::int64_t count = std::min(row_block_elems, columns - first);
-        store_any(row + first, encoding, buffer, count, 1);
-        for (std::int64_t i = 0; i < count; ++i)
-            std::memcpy(row_dst + (first + i) * dst.column_bytes, buffer + i * width,
-                        static_cast<std::size_t>(width));
-    }
-}
-
-HWY_ATTR inline void panel_store(float* values, const float* factors, std::int64_t queries,
-                                 std::int64_t columns, const strided_matrix& dst, float* scratch) {
-    const f32_tag d;
-    const std::int64_t float_bytes = bytes_of(elem_type::f32), panel = 2 * f32_lanes();
-    for (std::int64_t lane = 0; lane < panel; lane += f32_lanes()) {
-        const auto factor = hn::LoadU(d, factors + lane), zero = hn::Zero(d);
-        for (float* value = values + lane; value < values + columns * panel; value += panel)
-            hn::StoreU(
-                hn::IfThenElse(hn::Eq(factor, zero), zero, hn::Mul(hn::LoadU(d, value), factor)), d,
-                value);
-    }
-    const auto* const bytes = reinterpret_cast<const std::byte*>(values);
-    if (is_dense_f32(dst))
-        return transpose_matrix<4>(bytes, panel * float_bytes, columns, queries, dst.first,
-                                   dst.row_bytes);
-    transpose_matrix<4>(bytes, panel * float_bytes, columns, queries,
-                        reinterpret_cast<std::byte*>(scratch), columns * float_bytes);
-    for (std::int64_t q = 0; q < queries; ++q)
-        store_row(scratch + q * columns, columns, dst, dst.first + q * dst.row_bytes);
 }
 
 } // namespace HWY_NAMESPACE

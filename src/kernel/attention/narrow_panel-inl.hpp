@@ -10,6 +10,7 @@
 
 #include "kernel/attention/narrow_products-inl.hpp"
 #include "kernel/attention/panel-inl.hpp"
+#include "kernel/attention/store-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace maskwise {
@@ -92,78 +93,114 @@ struct operand_steps {
     std::int64_t b_step, b_query, c_query;
 };
 
+// A group is one vector of a row, or two vectors with the even and the odd elements: bf16 elements
+// split by evenness are converted in half the instructions.
+template <elem_type Type, std::size_t Size>
+HWY_ATTR HWY_INLINE void load_group(const std::byte* src, std::int64_t count,
+                                    vec_f32 (&group)[Size]) {
+    if constexpr (Size == 1) {
+        group[0] = count >= f32_lanes() ? load_elements<Type>(src) : load_part<Type>(src, count);
+    } else {
+        const hn::RebindToUnsigned<f32_tag> du;
+        const hn::Repartition<std::uint16_t, f32_tag> d16;
+        const auto both =
+            hn::BitCast(du, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(src)));
+        group[0] = hn::BitCast(f32_tag(), hn::ShiftLeft<16>(both));
+        group[1] = hn::BitCast(f32_tag(), hn::And(both, hn::Set(du, 0xFFFF0000U)));
+    }
+}
+
+template <std::size_t Size>
+HWY_ATTR HWY_INLINE void load_group(const float* src, std::int64_t count, vec_f32 (&group)[Size]) {
+    if constexpr (Size == 1)
+        group[0] = load_floats(src, count);
+    else
+        hn::LoadInterleaved2(f32_tag(), src, group[0], group[1]);
+}
+
+template <std::size_t Size>
+HWY_ATTR HWY_INLINE void store_group(const vec_f32 (&group)[Size], std::int64_t count, float* dst) {
+    if constexpr (Size == 1)
+        store_floats(group[0], count, dst);
+    else
+        hn::StoreInterleaved2(group[0], group[1], f32_tag(), dst);
+}
+
 // Multiplies `Vectors` vectors of the product's rows or, if not `Whole`, the tail, which is shorter
 // than a vector. The rows of one step are contiguous in `a`. `c` has one row per query.
 template <elem_type Type, int Queries, int Vectors, bool Whole>
 HWY_ATTR void multiply_column_block(const panel_product& product, const operand_steps& steps,
-                                    std::int64_t query, std::int64_t first) {
+                                    std::int64_t first) {
     const f32_tag d;
     constexpr std::int64_t width = bytes_of(Type);
+    constexpr int size = Type == elem_type::bf16 && Vectors % 2 == 0 ? 2 : 1;
+    constexpr int groups = Vectors / size;
     const std::int64_t lanes = f32_lanes(), step_bytes = product.step_bytes;
     const std::int64_t count = Whole ? lanes : product.rows - first;
-    float* const c = product.c + query * steps.c_query + first;
-    vec_f32 sums[std::size_t{Vectors}][std::size_t{Queries}];
+    float* const c = product.c + first;
+    vec_f32 sums[std::size_t{groups}][std::size_t{Queries}][std::size_t{size}];
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v)
+    for (int g = 0; g < groups; ++g)
 #pragma GCC unroll 8
         for (int q = 0; q < Queries; ++q)
-            sums[v][q] = product.accumulates ? load_floats(c + q * steps.c_query + v * lanes, count)
-                                             : hn::Zero(d);
+            if (product.accumulates)
+                load_group(c + q * steps.c_query + g * size * lanes, count, sums[g][q]);
+            else
+                for (vec_f32& sum : sums[g][q]) sum = hn::Zero(d);
     const std::byte* a = product.a + first * width;
-    // Prefetches for the first queries only, because later queries find the rows in a cache.
-    const std::int64_t ahead = query > 0 ? 0 : prefetch_distance(step_bytes, product.rows, width);
-    const float* b = product.b + query * steps.b_query;
+    const std::int64_t ahead = prefetch_distance(step_bytes, product.rows, width);
+    const float* b = product.b;
     for (std::int64_t k = product.steps; k > 0; --k, a += step_bytes, b += steps.b_step) {
-        for (std::int64_t v = 0; v < Vectors; ++v)
-            __builtin_prefetch(a + v * lanes * width + ahead);
+        prefetch_row(a + ahead, Vectors * lanes * width);
 #pragma GCC unroll 8
-        for (int v = 0; v < Vectors; ++v) {
-            const std::byte* const element = a + v * lanes * width;
-            const auto elements =
-                Whole ? load_elements<Type>(element) : load_part<Type>(element, count);
+        for (int g = 0; g < groups; ++g) {
+            vec_f32 elements[std::size_t{size}];
+            load_group<Type>(a + g * size * lanes * width, count, elements);
 #pragma GCC unroll 8
             for (int q = 0; q < Queries; ++q)
-                f32_product::add(elements, hn::Set(d, b[q * steps.b_query]), sums[v][q]);
+#pragma GCC unroll 2
+                for (int i = 0; i < size; ++i)
+                    f32_product::add(elements[i], hn::Set(d, b[q * steps.b_query]), sums[g][q][i]);
         }
     }
     const float* const factor = product.factor;
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v)
+    for (int g = 0; g < groups; ++g)
 #pragma GCC unroll 8
         for (int q = 0; q < Queries; ++q) {
-            float* const dst = c + q * steps.c_query + v * lanes;
-            vec_f32 sum = sums[v][q];
-            if (factor != nullptr)
-                sum = hn::MulAdd(load_floats(dst, count), hn::Set(d, factor[query + q]), sum);
-            store_floats(sum, count, dst);
+            float* const dst = c + q * steps.c_query + g * size * lanes;
+            if (factor != nullptr) {
+                vec_f32 before[std::size_t{size}];
+                load_group(dst, count, before);
+#pragma GCC unroll 2
+                for (int i = 0; i < size; ++i)
+                    sums[g][q][i] = hn::MulAdd(before[i], hn::Set(d, factor[q]), sums[g][q][i]);
+            }
+            store_group(sums[g][q], count, dst);
         }
 }
 
 template <elem_type Type, int Queries>
-HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_steps& steps,
-                                  std::int64_t query) {
+HWY_ATTR void multiply_columns_by(const panel_product& product, const operand_steps& steps) {
     constexpr int many = std::min(max_sums / Queries, 8), several = std::min(many, 4);
     const std::int64_t lanes = f32_lanes(), end = product.rows;
     std::int64_t first = 0;
     for (; first + many * lanes <= end; first += many * lanes)
-        multiply_column_block<Type, Queries, many, true>(product, steps, query, first);
+        multiply_column_block<Type, Queries, many, true>(product, steps, first);
     for (; first + several * lanes <= end; first += several * lanes)
-        multiply_column_block<Type, Queries, several, true>(product, steps, query, first);
+        multiply_column_block<Type, Queries, several, true>(product, steps, first);
     for (; first + lanes <= end; first += lanes)
-        multiply_column_block<Type, Queries, 1, true>(product, steps, query, first);
-    if (first < end) multiply_column_block<Type, Queries, 1, false>(product, steps, query, first);
+        multiply_column_block<Type, Queries, 1, true>(product, steps, first);
+    if (first < end) multiply_column_block<Type, Queries, 1, false>(product, steps, first);
 }
 
-// If the sums of all rows fit the registers, multiplies up to four queries at once and reads `a`
-// once. Else multiplies two queries at a time, and the second pass reads `a` from a cache.
-// Computing a lane past the last query is harmless.
+// Multiplies up to four queries at once, so that each value is loaded and converted once. Computing
+// a lane past the last query is harmless.
 template <elem_type Type>
 HWY_ATTR void multiply_columns(const panel_product& product, const operand_steps& steps) {
-    if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps, 0);
-    if (product.queries > 2 && product.rows <= max_sums / 4 * f32_lanes())
-        return multiply_columns_by<Type, 4>(product, steps, 0);
-    for (std::int64_t query = 0; query < product.queries; query += 2)
-        multiply_columns_by<Type, 2>(product, steps, query);
+    if (product.queries == 1) return multiply_columns_by<Type, 1>(product, steps);
+    if (product.queries == 2) return multiply_columns_by<Type, 2>(product, steps);
+    multiply_columns_by<Type, 4>(product, steps);
 }
 
 // For keys that are transposed in memory: the elements of one step are contiguous in a. The scores

@@ -8,6 +8,7 @@
 #endif
 
 #include "kernel/attention/contract.hpp"
+#include "kernel/attention/pairs-inl.hpp"
 #include "kernel/rows/rows-inl.hpp"
 
 #include <limits>
@@ -219,69 +220,16 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, v
     return sum_keys<Panel>(sum);
 }
 
-// Replaces each NaN by one that rounding to bf16 keeps. Rounding turns a NaN whose payload is
-// nearly all ones into a zero.
-HWY_ATTR HWY_INLINE vec_f32 with_short_nans(vec_f32 value) {
-    const auto short_nan = hn::Set(f32_tag(), std::numeric_limits<float>::quiet_NaN());
-    return hn::IfThenElse(hn::IsNaN(value), short_nan, value);
-}
-
-// Rounds two vectors to bf16 pairs, to nearest even. May lose a NaN. For weights, the row's f32 sum
-// still makes the result NaN. NaNs of gradients stay: they are from bf16 or with_short_nans.
-HWY_ATTR HWY_INLINE vec_f32 round_to_pairs(vec_f32 even, vec_f32 odd) {
-    const hn::RebindToUnsigned<f32_tag> du;
-    const auto rounded = [&](vec_f32 value) HWY_ATTR {
-        const auto bits = hn::BitCast(du, value);
-        const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-        return hn::Add(bits, hn::Add(is_odd, hn::Set(du, 0x7FFF)));
-    };
-    return hn::BitCast(f32_tag(), hn::OrAnd(hn::ShiftRight<16>(rounded(even)), rounded(odd),
-                                            hn::Set(du, 0xFFFF0000U)));
-}
-
-// For weights only. Rounds ties away from zero, in fewer instructions. May lose a NaN.
-HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
-    const hn::RebindToUnsigned<f32_tag> du;
-    const auto half = hn::Set(du, 0x8000);
-    return hn::BitCast(f32_tag(),
-                       hn::OrAnd(hn::ShiftRight<16>(hn::Add(hn::BitCast(du, even), half)),
-                                 hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
-}
-
-// exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
-// below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
-// do not. Results below 2^-126 may be 0: bf16 products treat subnormal weights as 0 anyway.
-HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
-#if HWY_TARGET == HWY_AVX3
-    constexpr int floor_quietly = 9;
-    const f32_tag d;
-    const auto power = hn::Mul(x, hn::Set(d, 1.44269504F));
-    const vec_f32 f{_mm512_reduce_ps(power.raw, floor_quietly)};
-    auto p = hn::MulAdd(hn::Set(d, 1.867131679e-03F), f, hn::Set(d, 9.017026983e-03F));
-    p = hn::MulAdd(p, f, hn::Set(d, 5.579991639e-02F));
-    p = hn::MulAdd(p, f, hn::Set(d, 2.401644439e-01F));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.931512952e-01F));
-    p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
-    const __mmask16 is_normal = _mm512_cmp_ps_mask(power.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
-    return vec_f32{_mm512_maskz_scalef_ps(is_normal, p.raw, power.raw)};
-#else
-    return exp_below_one(x);
-#endif
-}
-
-// Turns scores into bf16 pairs of weights exp(score * factor - shift); returns their sum.
-HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, vec_f32 factor,
-                                             vec_f32 shift) {
+// Turns scores into bf16 pairs of weights; returns their sum.
+HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys,
+                                             const pair_exponential& weight) {
     const f32_tag d;
     const std::int64_t panel = 2 * f32_lanes();
-    const auto weight = [&](const float* score) HWY_ATTR {
-        return exp_of_pair(hn::MulSub(hn::LoadU(d, score), factor, shift));
-    };
     auto sum = hn::Zero(d);
     const float* src = first;
     for (float* dst = first; keys > 0; keys -= 2, src += 2 * panel, dst += panel) {
-        const auto even = weight(src);
-        const auto odd = keys > 1 ? weight(src + panel) : hn::Zero(d);
+        const auto even = weight(hn::LoadU(d, src));
+        const auto odd = keys > 1 ? weight(hn::LoadU(d, src + panel)) : hn::Zero(d);
         hn::StoreU(round_to_pairs_fast(even, odd), d, dst);
         sum = hn::Add(sum, hn::Add(even, odd));
     }
@@ -309,9 +257,15 @@ HWY_ATTR HWY_INLINE void softmax_update_vector(const panel_scores& tile, const p
         late ? hn::Max(before, hn::Mul(largest_score<Panel>(scores, tile.keys), factor_of_scores))
              : update_maximum<Panel>(tile, lane, before);
     const auto shift = shift_of(maximum);
-    const auto sum = tile.in_pairs ? weights_in_pairs(scores, tile.keys, factor_of_scores, shift)
-                                   : weights_in_place<Panel>(scores, tile.keys, shift, hn::Zero(d));
-    const auto rescale = exp_below_one(hn::Sub(before, shift));
+    vec_f32 sum, rescale;
+    if (tile.in_pairs) {
+        const pair_exponential weight{factor_of_scores, shift};
+        sum = weights_in_pairs(scores, tile.keys, weight);
+        rescale = weight.rescale(before);
+    } else {
+        sum = weights_in_place<Panel>(scores, tile.keys, shift, hn::Zero(d));
+        rescale = exp_below_one(hn::Sub(before, shift));
+    }
     Panel::store(rescale, factor + lane);
     Panel::store(maximum, state.maximum + lane);
     Panel::store(hn::MulAdd(Panel::load(d, state.sum + lane), rescale, sum), state.sum + lane);

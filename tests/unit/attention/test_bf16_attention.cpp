@@ -109,6 +109,33 @@ TEST_P(bf16_attention, computes_keys_from_any_place_of_a_tile) {
     }
 }
 
+// On AMX, tiles of deep heads have 128 keys. Rules must give the same result as with narrow tiles.
+TEST_P(bf16_attention, computes_wide_tiles) {
+    const bool is_amx = GetParam()->target != GetParam()->base;
+    for (const std::int64_t keys : {1, 63, 64, 65, 127, 128, 129, 192, 300}) {
+        attention_case problem = bf16_case({1, 200, 16}, {1, keys, 16}, {1, keys, 128});
+        EXPECT_EQ(make_tile_plan(problem.desc, *GetParam())->tile_keys, is_amx ? 128 : 64);
+        check(problem);
+        std::vector<mask_rules> every(4);
+        every[0].causal = true;
+        every[1].window = {70, 5, 3};
+        every[2].chunks = {.size = 50, .earlier = 1};
+        every[3].documents = {{{0, 33, 0, keys / 3}, {33, 100, keys / 3, keys - keys / 3}}};
+        for (const mask_rules& rules : every) {
+            problem.rules = rules;
+            check(problem);
+        }
+    }
+}
+
+TEST_P(bf16_attention, uses_narrow_tiles_for_a_mask_in_memory) {
+    attention_case problem = bf16_case({1, 40, 16}, {1, 130, 16}, {1, 130, 128});
+    test::set_bias(problem, data_type::f32, {40, 130}, std::vector<double>(std::size_t{40} * 130));
+    problem.describe();
+    EXPECT_EQ(make_tile_plan(problem.desc, *GetParam())->tile_keys, 64);
+    check(problem);
+}
+
 // Emulated AMX tiles abort if a kernel uses them without a configuration.
 TEST(bf16_attention_DeathTest, releases_tiles) {
     const attention_case problem = bf16_case({4, 40, 16}, {4, 70, 16}, {4, 70, 16});
