@@ -163,10 +163,8 @@ PARTS = {
     ),
     f"{README} masks": Part(
         (
-            "no mask | 1x12x1024x64 | 1 | f32",
             "causal | 1x12x1024x64",
             "local 128 (ModernBERT) | 1x12x4096x64 | 0.03 | bf16",
-            "packed documents | 1x12x2048x64 | 0.37 | f32",
             "decode | 1x32/8x1x4096x128 | 0.98 | bf16",
         ),
         ("Maskwise, array", "Maskwise, prepared"),
@@ -248,13 +246,11 @@ def block_text(table: Table, document: str, cpu_class: str, result: Result) -> s
 
 
 def text_of(table: Table, document: str, root: Path) -> str:
-    """Returns the table of each CPU class. README shows only the newest results, except in the
-    table `masks`, because attention's kernels differ by CPU. docs/pytorch.md shows only the newest
-    gradients, because docs/attention.md shows all."""
+    """Returns the table of each CPU class. README and the tables of gradients show only the newest
+    results. The table `masks` shows all, because attention's kernels differ by CPU."""
     results = results_of(table, root)
     newest = max(result.date for result in results.values())
-    shows_newest = table.name == "gradients" if document == TORCH else document == README
-    shows_newest = shows_newest and table.name != "masks"
+    shows_newest = table.name != "masks" and (table.name == "gradients" or document == README)
     return "\n\n".join(
         block_text(table, document, cpu_class, result)
         for cpu_class, result in results.items()

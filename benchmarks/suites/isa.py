@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cases import Case, cases_of
-from machine import CLASSES, machine_facts, processor_facts
+from machine import SETS, machine_facts, processor_facts
 from measure import data_folder, make_data
 from results import Row, fields_of
 from ways import Limit
@@ -43,7 +43,7 @@ class Compared(Row):
 def sets_here() -> list[str]:
     """Returns the instruction sets of this machine, widest first."""
     flags = processor_facts().get("flags", "").split()
-    return [name for flag, name in CLASSES if flag in flags]
+    return [name for flag, name in SETS if flag in flags]
 
 
 def pairs_of(names: list[str], others: list[str]) -> list[tuple[str, str]]:

@@ -15,10 +15,10 @@ from pathlib import Path
 from cases import cache_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-# Flags of /proc/cpuinfo and their instruction sets, widest first. The name of a processor's class
-# begins with the processor's widest set.
-CLASSES = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"))
-ISA_NAMES = {"avx512": "AVX-512", "avx2": "AVX2", "sse4": "SSE4", "neon": "NEON"}
+# Flags of /proc/cpuinfo and the instruction sets of Select's kernels, widest first.
+SETS = (("avx512bw", "avx512"), ("avx2", "avx2"), ("sse4_1", "sse4"))
+# The name of a processor's class begins with the processor's widest set. A hypervisor may hide AMX.
+CLASSES = (("amx_bf16", "amx"), *SETS)
 # Excludes documents and results, which change with every measurement.
 SOURCES = (".", ":!docs", ":!*.md")
 
