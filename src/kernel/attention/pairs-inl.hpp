@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-// Replaces each NaN by one that rounding to bf16 keeps. Rounding turns a NaN whose payload is
-// nearly all ones into a zero.
+// Replaces each NaN by a NaN that survives rounding to bf16. Rounding would turn a NaN whose
+// payload is nearly all ones into a zero.
 HWY_ATTR HWY_INLINE vec_f32 with_short_nans(vec_f32 value) {
     const auto short_nan = hn::Set(f32_tag(), std::numeric_limits<float>::quiet_NaN());
     return hn::IfThenElse(hn::IsNaN(value), short_nan, value);
@@ -69,26 +69,20 @@ HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
     return exp2_of_pair(hn::Mul(x, hn::Set(f32_tag(), log2_of_e)));
 }
 
-// Computes exp(score * factor - shift), for weights that become bf16. The factor and the shift
-// contain log2(e). The shift's rounding error is common to all weights of a query, and to the
-// factor that rescales earlier sums. Above 2^126, the shift has no room for log2(e); each weight is
-// then 1 or 0 in any base.
-struct pair_exponential {
-    vec_f32 base, factor, shift;
+// Largest shift of binary_exponential. Above it, the shift's rounding error could overflow weights.
+constexpr float most_binary_shift = 4096;
 
-    HWY_ATTR HWY_INLINE pair_exponential(vec_f32 of_scores, vec_f32 subtracted) {
-        const f32_tag d;
-        base = hn::IfThenElse(hn::Lt(hn::Abs(subtracted), hn::Set(d, 0x1p126F)),
-                              hn::Set(d, log2_of_e), hn::Set(d, 1.0F));
-        factor = hn::Mul(of_scores, base);
-        shift = hn::Mul(subtracted, base);
-    }
+// Like natural_exponential, in one instruction less: log2(e) is part of the factor and the shift.
+// The shift's rounding error is common to all weights of a query, and to the factor that rescales
+// earlier sums.
+struct binary_exponential {
+    vec_f32 factor, shift;
+
     HWY_ATTR HWY_INLINE vec_f32 operator()(vec_f32 score) const {
         return exp2_of_pair(hn::MulSub(score, factor, shift));
     }
-    // Returns the factor that rescales sums whose shift was `before`; 0 for -infinity.
     HWY_ATTR HWY_INLINE vec_f32 rescale(vec_f32 before) const {
-        return exp2_of_pair(hn::Sub(hn::Mul(before, base), shift));
+        return exp2_of_pair(hn::Sub(hn::Mul(before, hn::Set(f32_tag(), log2_of_e)), shift));
     }
 };
 
@@ -98,18 +92,21 @@ HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
     return exp_below_one(x);
 }
 
-struct pair_exponential {
+#endif
+
+// Computes exp(score * factor - shift), for weights that become bf16.
+struct natural_exponential {
     vec_f32 factor, shift;
 
     HWY_ATTR HWY_INLINE vec_f32 operator()(vec_f32 score) const {
-        return exp_below_one(hn::MulSub(score, factor, shift));
+        return exp_of_pair(hn::MulSub(score, factor, shift));
     }
+    // Returns the factor that rescales earlier sums from the shift `before` to this shift. Returns
+    // 0 if `before` is -infinity.
     HWY_ATTR HWY_INLINE vec_f32 rescale(vec_f32 before) const {
         return exp_below_one(hn::Sub(before, shift));
     }
 };
-
-#endif
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
