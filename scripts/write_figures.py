@@ -45,7 +45,7 @@ SELECT_ENGINE = (
     ),
 )
 TORCH_SOURCES = tuple(f"python/maskwise/*{name}*" for name in ("torch", "transformers", "flash"))
-COMMENT = "^ *(//|# )"  # regular expression for git log
+COMMENT = re.compile("(//|# ).*")
 COMMIT = re.compile("^commit$", re.MULTILINE)
 # A cell that is only a number, maybe with a unit. Only a script may write a table with such a cell.
 FIGURE = re.compile(r"[\d.,]+( ?(x|ns|us|ms|s|%|GB/s|times))?")
@@ -315,12 +315,19 @@ def git(root: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def code_of(patch: str, sign: str) -> str:
+    """The removed (-) or added (+) lines of a patch, without comments and white space."""
+    lines = re.findall(rf"^[{sign}](?![{sign}]{{2}} )(.*)$", patch, re.MULTILINE)
+    return "".join("".join(COMMENT.sub("", line).split()) for line in lines)
+
+
 def commits_behind(root: Path, commit: str, sources: tuple[str, ...]) -> int | None:
-    """Counts the commits since `commit` that changed the code of the sources. Comment lines are not
-    code. Returns None if `commit` is not in the history."""
-    options = ("--format=tformat:commit", "--patch", f"--ignore-matching-lines={COMMENT}")
+    """Counts the commits since `commit` that changed the code of the sources. Comments and white
+    space are not code. Returns None if `commit` is not in the history."""
+    options = ("--format=tformat:commit", "--patch")
     log = git(root, "log", *options, f"{commit}..HEAD", "--", *sources)
-    return None if log is None else sum("\n@@ " in part for part in COMMIT.split(log))
+    patches = [] if log is None else COMMIT.split(log)
+    return None if log is None else sum(code_of(p, "-") != code_of(p, "+") for p in patches)
 
 
 @dataclass(frozen=True)

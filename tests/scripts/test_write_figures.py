@@ -27,6 +27,12 @@ def commit_change(root: Path, path: str, line: str = "changed") -> str:
     return git(root, "rev-parse", "HEAD")
 
 
+def test_comments_and_white_space_are_not_code() -> None:
+    patch = "--- a/x\n+++ b/x\n-int a; // one\n+  int a;  // two\n-# one\n+# two\n"
+    assert write_figures.code_of(patch, "-") == write_figures.code_of(patch, "+") == "inta;"
+    assert write_figures.code_of(patch + "+int b;\n", "+") == "inta;intb;"
+
+
 def put_result(root: Path, name: str, commit: str, cpu_class: str = CLASS, **other: str) -> None:
     facts = {"date": "2026-01-02", "machine": "one", **other}
     result = Result(
