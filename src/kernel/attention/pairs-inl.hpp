@@ -44,69 +44,26 @@ HWY_ATTR HWY_INLINE vec_f32 round_to_pairs_fast(vec_f32 even, vec_f32 odd) {
                                  hn::Add(hn::BitCast(du, odd), half), hn::Set(du, 0xFFFF0000U)));
 }
 
-constexpr float log2_of_e = 1.44269504F;
-
+// exp(x) for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is
+// below 2^-22 + |x| * 2^-23. bf16 would allow a larger error, but the rows' f32 sums and statistics
+// do not. Results below 2^-126 may be 0: bf16 products treat subnormal weights as 0 anyway.
+HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
 #if HWY_TARGET == HWY_AVX3
-
-// 2^x for x <= 0, for a weight that becomes bf16. Exact for x = 0. Else the relative error is below
-// 2^-22. bf16 would allow a larger error, but the rows' f32 sums and statistics do not. Results
-// below 2^-126 may be 0: bf16 products treat subnormal weights as 0 anyway.
-HWY_ATTR HWY_INLINE vec_f32 exp2_of_pair(vec_f32 x) {
     constexpr int floor_quietly = 9;
     const f32_tag d;
-    const vec_f32 f{_mm512_reduce_ps(x.raw, floor_quietly)};
+    const auto power = hn::Mul(x, hn::Set(d, 1.44269504F));
+    const vec_f32 f{_mm512_reduce_ps(power.raw, floor_quietly)};
     auto p = hn::MulAdd(hn::Set(d, 1.867131679e-03F), f, hn::Set(d, 9.017026983e-03F));
     p = hn::MulAdd(p, f, hn::Set(d, 5.579991639e-02F));
     p = hn::MulAdd(p, f, hn::Set(d, 2.401644439e-01F));
     p = hn::MulAdd(p, f, hn::Set(d, 6.931512952e-01F));
     p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
-    const __mmask16 is_normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
-    return vec_f32{_mm512_maskz_scalef_ps(is_normal, p.raw, x.raw)};
-}
-
-// exp(x) for x <= 0. Rounding x * log2(e) adds a relative error of |x| * 2^-24.
-HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
-    return exp2_of_pair(hn::Mul(x, hn::Set(f32_tag(), log2_of_e)));
-}
-
-// Largest shift of binary_exponential. Above it, the shift's rounding error could overflow weights.
-constexpr float most_binary_shift = 4096;
-
-// Like natural_exponential, in one instruction less: log2(e) is part of the factor and the shift.
-// The shift's rounding error is common to all weights of a query, and to the factor that rescales
-// earlier sums.
-struct binary_exponential {
-    vec_f32 factor, shift;
-
-    HWY_ATTR HWY_INLINE vec_f32 operator()(vec_f32 score) const {
-        return exp2_of_pair(hn::MulSub(score, factor, shift));
-    }
-    HWY_ATTR HWY_INLINE vec_f32 rescale(vec_f32 before) const {
-        return exp2_of_pair(hn::Sub(hn::Mul(before, hn::Set(f32_tag(), log2_of_e)), shift));
-    }
-};
-
+    const __mmask16 is_normal = _mm512_cmp_ps_mask(power.raw, _mm512_set1_ps(-126), _CMP_NLT_UQ);
+    return vec_f32{_mm512_maskz_scalef_ps(is_normal, p.raw, power.raw)};
 #else
-
-HWY_ATTR HWY_INLINE vec_f32 exp_of_pair(vec_f32 x) {
     return exp_below_one(x);
-}
-
 #endif
-
-// Computes exp(score * factor - shift), for weights that become bf16.
-struct natural_exponential {
-    vec_f32 factor, shift;
-
-    HWY_ATTR HWY_INLINE vec_f32 operator()(vec_f32 score) const {
-        return exp_of_pair(hn::MulSub(score, factor, shift));
-    }
-    // Returns the factor that rescales earlier sums from the shift `before` to this shift. Returns
-    // 0 if `before` is -infinity.
-    HWY_ATTR HWY_INLINE vec_f32 rescale(vec_f32 before) const {
-        return exp_below_one(hn::Sub(before, shift));
-    }
-};
+}
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -220,38 +220,23 @@ HWY_ATTR HWY_INLINE vec_f32 weights_in_place(float* scores, std::int64_t keys, v
     return sum_keys<Panel>(sum);
 }
 
-struct sum_and_rescale {
-    vec_f32 sum, rescale;
-};
-
-// Turns scores into bf16 pairs of weights. Returns their sum, and the factor for earlier sums.
-template <class Exponential>
-HWY_ATTR HWY_INLINE sum_and_rescale weights_by(const Exponential& weight, float* first,
-                                               std::int64_t keys, vec_f32 before) {
+// Turns scores into bf16 pairs of weights exp(score * factor - shift); returns their sum.
+HWY_ATTR HWY_INLINE vec_f32 weights_in_pairs(float* first, std::int64_t keys, vec_f32 factor,
+                                             vec_f32 shift) {
     const f32_tag d;
     const std::int64_t panel = 2 * f32_lanes();
+    const auto weight = [&](const float* score) HWY_ATTR {
+        return exp_of_pair(hn::MulSub(hn::LoadU(d, score), factor, shift));
+    };
     auto sum = hn::Zero(d);
     const float* src = first;
     for (float* dst = first; keys > 0; keys -= 2, src += 2 * panel, dst += panel) {
-        const auto even = weight(hn::LoadU(d, src));
-        const auto odd = keys > 1 ? weight(hn::LoadU(d, src + panel)) : hn::Zero(d);
+        const auto even = weight(src);
+        const auto odd = keys > 1 ? weight(src + panel) : hn::Zero(d);
         hn::StoreU(round_to_pairs_fast(even, odd), d, dst);
         sum = hn::Add(sum, hn::Add(even, odd));
     }
-    return {sum, weight.rescale(before)};
-}
-
-HWY_ATTR HWY_INLINE sum_and_rescale weights_in_pairs(float* scores, std::int64_t keys,
-                                                     vec_f32 factor, vec_f32 shift,
-                                                     vec_f32 before) {
-#if HWY_TARGET == HWY_AVX3
-    const f32_tag d;
-    const auto log2_e = hn::Set(d, log2_of_e);
-    if (hn::AllTrue(d, hn::Lt(hn::Abs(shift), hn::Set(d, most_binary_shift))))
-        return weights_by(binary_exponential{hn::Mul(factor, log2_e), hn::Mul(shift, log2_e)},
-                          scores, keys, before);
-#endif
-    return weights_by(natural_exponential{factor, shift}, scores, keys, before);
+    return sum;
 }
 
 // Whether the factor is applied while weights are computed: only in unmasked tiles of bf16 pairs.
@@ -275,11 +260,9 @@ HWY_ATTR HWY_INLINE void softmax_update_vector(const panel_scores& tile, const p
         late ? hn::Max(before, hn::Mul(largest_score<Panel>(scores, tile.keys), factor_of_scores))
              : update_maximum<Panel>(tile, lane, before);
     const auto shift = shift_of(maximum);
-    const auto [sum, rescale] =
-        tile.in_pairs
-            ? weights_in_pairs(scores, tile.keys, factor_of_scores, shift, before)
-            : sum_and_rescale{weights_in_place<Panel>(scores, tile.keys, shift, hn::Zero(d)),
-                              exp_below_one(hn::Sub(before, shift))};
+    const auto sum = tile.in_pairs ? weights_in_pairs(scores, tile.keys, factor_of_scores, shift)
+                                   : weights_in_place<Panel>(scores, tile.keys, shift, hn::Zero(d));
+    const auto rescale = exp_below_one(hn::Sub(before, shift));
     Panel::store(rescale, factor + lane);
     Panel::store(maximum, state.maximum + lane);
     Panel::store(hn::MulAdd(Panel::load(d, state.sum + lane), rescale, sum), state.sum + lane);
