@@ -10,13 +10,14 @@
 
 namespace maskwise {
 
-// Fills a mask's map. share_out(count, work) calls work(i) for i in [0, count) on any threads.
+// Fills a mask's map. share_out(layout, count, work) calls work(i) for i in [0, count) on any
+// threads.
 template <class ShareOut>
 void fill_map(const mask_layout& layout, const attention_kernels& kernels, const void* mask,
               const map_memory& map, int workers, const ShareOut& share_out) {
     const std::int64_t row_tiles = layout.heads * layout.row_tiles;
     const std::int64_t parts = parts_of_map(layout, workers);
-    share_out(row_tiles * parts, [&](std::int64_t item) {
+    share_out(layout, row_tiles * parts, [&](std::int64_t item) {
         const std::int64_t number = item / parts, index = number * layout.key_tiles;
         map_row_tile(layout, kernels, mask, number, map.tiles + index,
                      map.highest == nullptr ? nullptr : map.highest + index, {item % parts, parts});

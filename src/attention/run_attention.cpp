@@ -28,7 +28,7 @@ public:
           states_(workers_ + split.workers * split.worker_bytes) {}
 
     void run() {
-        find_maps();
+        find_maps(false);
         if (division_.by_cost) list_items();
         share_out(is_listed_ ? list_.count : division_.row_tiles,
                   [&](tile_worker& worker, std::int64_t item) { run_item(worker, item); });
@@ -37,7 +37,7 @@ public:
     }
 
     tile_counts count() {
-        find_maps();
+        find_maps(true);
         tile_counts counts;
         tile_operands operands(plan_, addresses_, numbers_, maps_,
                                reinterpret_cast<float*>(workers_));
@@ -50,12 +50,28 @@ public:
     }
 
 private:
-    void find_maps() {
+    void find_maps(bool fills_all) {
         maps_ = maskwise::find_maps(
             plan_, addresses_, maps_memory_, division_.workers,
-            [&](std::int64_t items, const auto& work) {
-                share_out(items, [&](tile_worker&, std::int64_t item) { work(item); });
+            [&](const mask_layout& layout, std::int64_t items, const auto& work) {
+                if (fills_all || !is_filled_by_row_tiles(layout))
+                    share_out(items, [&](tile_worker&, std::int64_t item) { work(item); });
             });
+    }
+
+    // Whether each row tile fills its part of the map right before it runs, and so finds the mask
+    // in the cache. No other row tile may need the part.
+    bool is_filled_by_row_tiles(const mask_layout& layout) const {
+        return layout.heads == plan_.heads && layout.row_tiles == plan_.row_tiles() &&
+               addresses_.maps == nullptr && !division_.by_cost;
+    }
+
+    void fill_part(const mask_layout& layout, const void* mask, const map_memory& map,
+                   std::int64_t number) const {
+        if (!is_filled_by_row_tiles(layout)) return;
+        const std::int64_t first = number * layout.key_tiles;
+        map_row_tile(layout, plan_.kernels->attention, mask, number, map.tiles + first,
+                     map.highest == nullptr ? nullptr : map.highest + first);
     }
 
     static void count(const key_tile& keys, tile_counts& counts) {
@@ -120,6 +136,10 @@ private:
 
     void run_item(tile_worker& worker, std::int64_t item) const {
         const tile_range range = range_of(item);
+        const std::int64_t number = range.head * plan_.row_tiles() + range.row_tile;
+        fill_part(plan_.mask, addresses_.cond, {maps_memory_.tiles, nullptr}, number);
+        fill_part(plan_.bias_mask, addresses_.bias,
+                  {maps_memory_.tiles + plan_.mask.tiles(), maps_memory_.highest}, number);
         if (plan_.retains_scores()) return worker.run_by_operators(range);
         if (range.parts > 1) return worker.run(range, state_at(list_.items[item].state));
         worker.run(range, worker.worker_state());

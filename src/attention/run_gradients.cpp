@@ -123,7 +123,7 @@ private:
         const maps_memory memory{part<float>(layout_.highest), part<float>(layout_.norms),
                                  part<tile_mask>(layout_.map)};
         maps_ = maskwise::find_maps(plan_, addresses_.attention, memory, layout_.workers,
-                                    [&](std::int64_t items, const auto& work) {
+                                    [&](const mask_layout&, std::int64_t items, const auto& work) {
                                         share_out(items, [&](gradients_worker&, std::int64_t item,
                                                              std::int64_t) { work(item); });
                                     });

@@ -236,11 +236,11 @@ strided_matrix tile_operands::keys_of(const key_tile& keys) {
 }
 
 void tile_operands::load_queries() {
+    const auto load = plan_.multiplies_by_tiles() ? kernels_.load_panel : kernels_.load_queries;
     for_each_panel([&](const panel_rows& panel) {
         const strided_matrix queries = matrix(plan_.query, addresses_.query, panel.first);
-        kernels_.load_queries(plan_.in_pairs ? as_pairs(queries) : queries, panel.queries,
-                              plan_.depth_steps(), query_factor_, queries_of(panel),
-                              part(plan_.worker.work));
+        load(plan_.in_pairs ? as_pairs(queries) : queries, panel.queries, plan_.depth_steps(),
+             query_factor_, queries_of(panel), part(plan_.worker.work));
     });
     has_queries_ = true;
 }

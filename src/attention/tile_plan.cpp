@@ -105,12 +105,13 @@ bool is_taken(const tile_plan& plan, const head_operand& operand, std::int64_t s
 }
 
 // Whether narrow panels are faster than one partly filled wide panel: up to 3/8 of a wide panel's
-// queries. For f32 on AVX-512, up to 5/8 if the queries need a second vector or if a head's keys
-// and values do not fit L2.
+// queries. If wide panels multiply by AMX, only up to 4 queries. For f32 on AVX-512, up to 5/8 if
+// the queries need a second vector or if a head's keys and values do not fit L2.
 bool takes_few(const tile_plan& plan) {
     constexpr std::int64_t many_bytes = 1 << 20; // mutate.py: skip
     const kernel_table& table = *plan.kernels;
     if (table.attention_panel_of_4.panel == nullptr) return false;
+    if (plan.multiplies_by_tiles()) return plan.rows <= 4; // mutate.py: skip
     const std::int64_t panel = table.attention.panel();
     if (plan.rows <= panel * 3 / 8) return true; // mutate.py: skip
     const bool is_wide_f32 = table.base == isa::avx512 && plan.query.type == elem_type::f32;
@@ -138,10 +139,13 @@ plan_limits limits_of(const attention_desc& desc, plan_limits limits) {
 
 void choose_products(tile_plan& plan, const plan_limits& limits) {
     const kernel_table& table = *plan.kernels;
-    const attention_kernels& few =
-        plan.rows == 1 ? table.attention_panel_of_1 : table.attention_panel_of_4;
-    plan.products = limits.has_narrow_panels && takes_few(plan) ? &few : &table.attention;
-    plan.in_pairs = limits.has_pairs && can_take_pairs(plan);
+    const auto choose = [&](const attention_kernels& products) {
+        plan.products = &products;
+        plan.in_pairs = limits.has_pairs && can_take_pairs(plan);
+    };
+    choose(table.attention);
+    if (limits.has_narrow_panels && takes_few(plan))
+        choose(plan.rows == 1 ? table.attention_panel_of_1 : table.attention_panel_of_4);
     plan.weights_in_pairs = plan.in_pairs && plan.products->multiply_value_pairs != nullptr;
     const std::int64_t key_step =
         plan.key_is_transposed ? plan.key.row_bytes : plan.key.column_bytes;
@@ -209,7 +213,8 @@ void fold_heads(tile_plan& plan) {
 std::int64_t keys_of_tile(const tile_plan& plan, const plan_limits& limits) {
     constexpr std::int64_t deep_columns = 128; // mutate.py: skip
     const bool has_array = plan.cond.column_count != 0 || plan.bias.column_count != 0;
-    const bool is_wide = limits.has_wide_tiles && plan.multiplies_by_tiles() && !has_array &&
+    const bool is_wide = limits.has_wide_tiles && plan.multiplies_by_tiles() &&
+                         plan.weights_in_pairs && !has_array &&
                          plan.numbers.fill_is_minus_infinity() && plan.columns >= deep_columns &&
                          plan.cache_pages == 0 && !plan.retains_scores();
     return is_wide ? most_tile_keys : usual_tile_keys;

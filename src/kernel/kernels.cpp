@@ -69,9 +69,9 @@ constexpr kernel_table amx_table{isa::amx,
                                  picks,
                                  packs,
                                  row_operations,
-                                 attention_by_tiles<amx_tiles>(attention),
-                                 attention_panel_of_4,
-                                 attention_panel_of_1};
+                                 attention_by_tiles<amx_tiles<16>>(attention),
+                                 narrow_attention_by_tiles<amx_tiles<4>>(attention),
+                                 narrow_attention_by_tiles<amx_tiles<1>>(attention)};
 #endif
 
 #if MASKWISE_HAS_BF16_TABLE

@@ -16,8 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
-constexpr auto* with_emulated_tiles =
-    attention_by_tiles<emulated_tiles<static_cast<int>(tile_columns)>>;
+inline void emulate_tiles(kernel_table& table) {
+    constexpr auto columns = static_cast<int>(hn::MaxLanes(f32_tag()));
+#if HWY_TARGET != HWY_SCALAR
+    table.attention_panel_of_4 = narrow_attention_by_tiles<emulated_tiles<4>>(table.attention);
+    table.attention_panel_of_1 = narrow_attention_by_tiles<emulated_tiles<1>>(table.attention);
+#endif
+    table.attention = attention_by_tiles<emulated_tiles<columns>>(table.attention);
+}
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise
@@ -27,20 +33,20 @@ HWY_AFTER_NAMESPACE();
 namespace maskwise::test {
 namespace {
 
-attention_kernels with_tiles(const kernel_table& table) {
+void emulate_tiles(kernel_table& table) {
     switch (table.base) {
     case isa::scalar:
-        return N_SCALAR::with_emulated_tiles(table.attention);
+        return N_SCALAR::emulate_tiles(table);
 #if HWY_ARCH_X86
     case isa::sse4:
-        return N_SSE4::with_emulated_tiles(table.attention);
+        return N_SSE4::emulate_tiles(table);
     case isa::avx2:
-        return N_AVX2::with_emulated_tiles(table.attention);
+        return N_AVX2::emulate_tiles(table);
     case isa::avx512:
-        return N_AVX3::with_emulated_tiles(table.attention);
+        return N_AVX3::emulate_tiles(table);
 #else
     case isa::neon:
-        return N_NEON::with_emulated_tiles(table.attention);
+        return N_NEON::emulate_tiles(table);
 #endif
     default:
         throw argument_error("no emulated tiles for " + std::string(to_string(table.base)));
@@ -54,7 +60,7 @@ std::vector<kernel_table> make_tables() {
         if (table.target != table.base) continue;
         tables.push_back(table);
         tables.back().target = isa::amx;
-        tables.back().attention = with_tiles(table);
+        emulate_tiles(tables.back());
     }
     return tables;
 }

@@ -50,6 +50,8 @@ inline float multiply_add(float a, float b, float sum) {
 template <int Columns>
 class emulated_tiles {
 public:
+    static constexpr int columns = Columns;
+
     static void configure() { configured().fetch_add(1, std::memory_order_relaxed); }
     static void release() { configured().fetch_sub(1, std::memory_order_relaxed); }
 

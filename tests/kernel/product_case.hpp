@@ -58,13 +58,14 @@ struct product_case {
     guarded_buffer c, factor;
     bool accumulates, has_factor;
 
-    product_case(generator& random, std::int64_t lanes)
+    product_case(generator& random, std::int64_t lanes, bool may_add = true)
         : rows(draw(random, 0, 70)), steps(draw(random, 0, 40)), queries(draw(random, 1, lanes)),
           panel(lanes), a(random, rows, 2 * steps, draw(random, 0, 9)),
           b(random, steps, 2 * lanes, 0),
           c(static_cast<std::size_t>(rows * panel) * sizeof(float), guarded_buffer::edge::back),
           factor(static_cast<std::size_t>(panel) * sizeof(float), guarded_buffer::edge::back),
-          accumulates(one_in(random, 3)), has_factor(!accumulates && one_in(random, 2)) {
+          accumulates(may_add && one_in(random, 3)),
+          has_factor(may_add && !accumulates && one_in(random, 2)) {
         for (std::int64_t i = 0; i < rows * panel; ++i) put(c, i, draw(random, -99, 99));
         for (std::int64_t q = 0; q < panel; ++q) put(factor, q, 1 << draw(random, 0, 4));
     }

@@ -153,7 +153,8 @@ struct attention_kernels {
     strided_matrix (*load_pairs)(const strided_matrix& src, std::int64_t rows, std::int64_t columns,
                                  bool prefetches, float* dst);
     // Loads queries times factor in the layout that products read: panel() * padded_elems(columns)
-    // floats. `scratch` has room for the queries as dense f32.
+    // floats. `scratch` has room for the queries as dense f32. Products by AMX tiles read
+    // load_panel's layout instead.
     void (*load_queries)(const strided_matrix& src, std::int64_t queries, std::int64_t columns,
                          float factor, float* dst, float* scratch);
     // Loads queries times factor in the layout [columns][panel]; lanes past the last query are 0.

@@ -15,19 +15,19 @@ HWY_BEFORE_NAMESPACE();
 namespace maskwise {
 namespace HWY_NAMESPACE {
 
+// Memory limits these products, so they prefetch rows this many bytes ahead, even past the end of
+// the tile. prefetch_distance converts the bytes to a distance in a.
+constexpr std::int64_t prefetch_bytes = 6144; // mutate.py: skip
+HWY_INLINE std::int64_t prefetch_distance(std::int64_t row_bytes, std::int64_t elems,
+                                          std::int64_t width) {
+    return prefetch_bytes / std::max<std::int64_t>(1, elems * width) * row_bytes;
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
 // The number of sums that fit the registers: rows_at_once rows times four queries.
 constexpr int max_sums = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM ? 16 : 8; // mutate.py: skip
 constexpr int rows_at_once = max_sums / 4;
-
-// Memory limits these products, so they prefetch rows this many bytes ahead, even past the end of
-// the tile. prefetch_distance converts the bytes to a distance in a.
-constexpr std::int64_t prefetch_bytes = 8192; // mutate.py: skip
-HWY_INLINE std::int64_t prefetch_distance(std::int64_t row_bytes, std::int64_t elems,
-                                          std::int64_t width) {
-    return prefetch_bytes / std::max<std::int64_t>(1, elems * width) * row_bytes;
-}
 
 template <class Product, int Queries>
 MASKWISE_PRODUCT_ATTR HWY_INLINE void add_queries(vec_f32 elements, const float* b,

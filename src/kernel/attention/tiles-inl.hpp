@@ -9,7 +9,7 @@
 #define MASKWISE_KERNEL_ATTENTION_TILES_INL
 #endif
 
-#include "kernel/attention/move-inl.hpp"
+#include "kernel/attention/narrow_panel-inl.hpp"
 #include "kernel/attention/tile_layout.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,11 +20,15 @@ namespace HWY_NAMESPACE {
 
 // Uses assembly, because the compilers' intrinsics take tile numbers from macros only. Intrinsics
 // would also require that all callers are compiled for AMX.
+template <int Columns>
 struct amx_tiles {
+    static constexpr int columns = Columns;
+
     static void configure() {
+        constexpr std::uint16_t a = 4 * tile_pairs, b = 4 * Columns;
         struct alignas(64) configuration {
             std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-            std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+            std::uint16_t row_bytes[16] = {b, b, b, b, a, a, b, b};
             std::uint8_t row_counts[16] = {16, 16, 16, 16, 16, 16, 16, 16};
         };
         static_assert(sizeof(configuration) == 64);
@@ -59,9 +63,6 @@ struct amx_tiles {
 
 #endif
 
-constexpr auto tile_columns = static_cast<std::int64_t>(hn::MaxLanes(f32_tag()));
-constexpr std::int64_t tile_panel_bytes = 2 * tile_columns * bytes_of(elem_type::f32);
-
 struct alignas(64) tile_buffer {
     float elements[tile_rows * tile_pairs];
 };
@@ -83,11 +84,14 @@ HWY_ATTR HWY_NOINLINE inline tile_source padded_tile(tile_source src, std::int64
     return {buffer.elements, tile_pairs * bytes_of(elem_type::f32)};
 }
 
-// A product in tiles of 16 rows, for one or two vectors of queries. Tiles 0 and 1 hold the sums of
-// even blocks of 16 rows, and tiles 2 and 3 the sums of odd blocks. So one block is stored while
-// the next block is multiplied.
-template <int Vectors, class Tiles>
+// A product in tiles of 16 rows, for one or two tiles of a panel of queries. Tiles 0 and 1 hold the
+// sums of even blocks of 16 rows, and tiles 2 and 3 the sums of odd blocks. So one block is stored
+// while the next block is multiplied.
+template <int QueryTiles, int Panel, class Tiles>
 struct tile_product {
+    static constexpr std::int64_t columns = Tiles::columns,
+                                  panel_bytes = Panel * bytes_of(elem_type::f32);
+    static constexpr bool is_narrow = Panel == Tiles::columns; // memory limits the product
     const panel_product product;
     Tiles tiles = {};
     tile_buffer buffer; // not initialized
@@ -97,8 +101,8 @@ struct tile_product {
     HWY_ATTR HWY_INLINE std::int64_t rows_from(std::int64_t first) const {
         return std::min(tile_rows, product.rows - first);
     }
-    HWY_ATTR HWY_INLINE float* sums_of(std::int64_t first, int vector) const {
-        return product.c + first * 2 * tile_columns + vector * tile_columns;
+    HWY_ATTR HWY_INLINE float* sums_of(std::int64_t first, int query_tile) const {
+        return product.c + first * Panel + query_tile * columns;
     }
 
     template <int Tile>
@@ -110,21 +114,20 @@ struct tile_product {
     }
 
     template <int Tile>
-    HWY_ATTR HWY_INLINE void begin_sums(std::int64_t first, int vector) {
+    HWY_ATTR HWY_INLINE void begin_sums(std::int64_t first, int query_tile) {
         if (!product.accumulates) return tiles.template zero<Tile>();
-        load<Tile>({sums_of(first, vector), tile_panel_bytes}, rows_from(first), tile_columns,
-                   tile_columns);
+        load<Tile>({sums_of(first, query_tile), panel_bytes}, rows_from(first), columns, columns);
     }
 
     template <int Tile>
-    HWY_ATTR HWY_INLINE void store_sums(std::int64_t first, int vector) {
-        float* const c = sums_of(first, vector);
+    HWY_ATTR HWY_INLINE void store_sums(std::int64_t first, int query_tile) {
+        float* const c = sums_of(first, query_tile);
         const std::int64_t row_count = rows_from(first);
-        if (row_count == tile_rows) return tiles.template store<Tile>(c, tile_panel_bytes);
+        if (row_count == tile_rows) return tiles.template store<Tile>(c, panel_bytes);
         tiles.template store<Tile>(buffer.elements, tile_pairs * bytes_of(elem_type::f32));
         for (std::int64_t r = 0; r < row_count; ++r)
-            hn::StoreU(hn::LoadU(f32_tag(), buffer.elements + r * tile_pairs), f32_tag(),
-                       c + r * 2 * tile_columns);
+            std::memcpy(c + r * Panel, buffer.elements + r * tile_pairs,
+                        columns * bytes_of(elem_type::f32));
     }
 
     template <int Parity>
@@ -132,28 +135,30 @@ struct tile_product {
         constexpr int sum = 2 * Parity, a = first_a_tile + Parity, b = first_b_tile;
         const std::int64_t row_count = rows_from(first);
         begin_sums<sum>(first, 0);
-        if constexpr (Vectors == 2) begin_sums<sum + 1>(first, 1);
+        if constexpr (QueryTiles == 2) begin_sums<sum + 1>(first, 1);
         const std::byte* src = product.a + first * product.row_bytes;
         const float* b_rows = product.b;
+        const std::int64_t ahead = prefetch_distance(product.row_bytes, product.steps, 4);
         for (std::int64_t rest = product.steps; rest > 0; rest -= tile_pairs) {
             const std::int64_t pairs = std::min(tile_pairs, rest);
+            if constexpr (is_narrow)
+                prefetch_rows(src + ahead, product.row_bytes, row_count, 4 * pairs);
             load<a>({src, product.row_bytes}, row_count, pairs, tile_pairs);
-            load<b>({b_rows, tile_panel_bytes}, pairs, tile_columns, tile_columns);
+            load<b>({b_rows, panel_bytes}, pairs, columns, columns);
             tiles.template add_products<sum, a, b>();
-            if constexpr (Vectors == 2) {
-                load<b + 1>({b_rows + tile_columns, tile_panel_bytes}, pairs, tile_columns,
-                            tile_columns);
+            if constexpr (QueryTiles == 2) {
+                load<b + 1>({b_rows + columns, panel_bytes}, pairs, columns, columns);
                 tiles.template add_products<sum + 1, a, b + 1>();
             }
             src += tile_pairs * bytes_of(elem_type::f32);
-            b_rows += tile_pairs * 2 * tile_columns;
+            b_rows += tile_pairs * Panel;
         }
     }
 
     template <int Parity>
     HWY_ATTR HWY_INLINE void store_block(std::int64_t first) {
         store_sums<2 * Parity>(first, 0);
-        if constexpr (Vectors == 2) store_sums<2 * Parity + 1>(first, 1);
+        if constexpr (QueryTiles == 2) store_sums<2 * Parity + 1>(first, 1);
     }
 
     HWY_ATTR void run() {
@@ -171,11 +176,11 @@ struct tile_product {
 // Multiplies c by the factor per query; skips vectors whose factors are all 1.
 HWY_ATTR inline void scale_sums(const panel_product& product) {
     const f32_tag d;
-    for (std::int64_t lane = 0; lane < product.queries; lane += tile_columns) {
+    for (std::int64_t lane = 0; lane < product.queries; lane += f32_lanes()) {
         const auto factor = hn::LoadU(d, product.factor + lane);
         if (hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) continue;
         float* c = product.c + lane;
-        for (std::int64_t row = 0; row < product.rows; ++row, c += 2 * tile_columns)
+        for (std::int64_t row = 0; row < product.rows; ++row, c += 2 * f32_lanes())
             hn::StoreU(hn::Mul(hn::LoadU(d, c), factor), d, c);
     }
 }
@@ -189,21 +194,42 @@ HWY_ATTR void multiply_by_tiles(const panel_product& whole) {
         scale_sums(product);
         product.accumulates = true;
     }
-    if (product.queries <= tile_columns)
-        tile_product<1, Tiles>(product).run();
+    if (product.queries <= Tiles::columns)
+        tile_product<1, 2 * Tiles::columns, Tiles>(product).run();
     else
-        tile_product<2, Tiles>(product).run();
+        tile_product<2, 2 * Tiles::columns, Tiles>(product).run();
 }
 
 template <class Tiles>
-constexpr attention_kernels attention_by_tiles(const attention_kernels& wide) {
-    attention_kernels kernels = wide;
-    kernels.multiply_key_pairs = kernels.multiply_value_pairs = multiply_by_tiles<Tiles>;
-    kernels.load_pairs = rows_as_transposed_pairs;
+constexpr attention_kernels with_tiles(attention_kernels kernels) {
     kernels.begin_products = Tiles::configure;
     kernels.end_products = Tiles::release;
     return kernels;
 }
+
+template <class Tiles>
+constexpr attention_kernels attention_by_tiles(const attention_kernels& wide) {
+    attention_kernels kernels = with_tiles<Tiles>(wide);
+    kernels.multiply_key_pairs = kernels.multiply_value_pairs = multiply_by_tiles<Tiles>;
+    kernels.load_pairs = rows_as_transposed_pairs;
+    return kernels;
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// The queries of a narrow panel are the columns of one tile. `product` has no factor.
+template <class Tiles>
+HWY_ATTR void multiply_narrow_keys_by_tiles(const panel_product& product) {
+    tile_product<1, Tiles::columns, Tiles>(product).run();
+}
+
+template <class Tiles>
+constexpr attention_kernels narrow_attention_by_tiles(const attention_kernels& wide) {
+    return attention_by_narrow_panel<narrow_panel<Tiles::columns>>(
+        with_tiles<Tiles>(wide), multiply_narrow_keys_by_tiles<Tiles>);
+}
+
+#endif
 
 } // namespace HWY_NAMESPACE
 } // namespace maskwise

@@ -38,10 +38,8 @@ protected:
     static void check(const attention_case& problem) {
         const test::output_memory before = test::copy_outputs(problem);
         const auto plan = make_tile_plan(problem.desc, *GetParam());
-        // A table that extends a base must use pairs, unless the case has so few queries that the
-        // base's products run.
-        const bool has_few = plan->products != &plan->kernels->attention;
-        EXPECT_TRUE(plan->in_pairs || has_few || plan->kernels->target == plan->kernels->base);
+        const bool extends_base = plan->kernels->target != plan->kernels->base;
+        EXPECT_TRUE(plan->in_pairs || !extends_base);
         run_attention(*plan, problem.operands(), nullptr);
         ASSERT_EQ(test::compare(problem, test::expected(problem), before), "")
             << to_string(problem);
@@ -49,7 +47,7 @@ protected:
 };
 
 TEST_P(bf16_attention, computes_any_number_of_rows_and_keys) {
-    for (const std::int64_t rows : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
+    for (const std::int64_t rows : {1, 2, 4, 5, 15, 16, 17, 31, 32, 33, 64, 65})
         for (const std::int64_t keys : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}) {
             attention_case problem = bf16_case({1, rows, 8}, {1, keys, 8}, {1, keys, 5});
             for (const auto& rules : test::boundaries) {
@@ -60,10 +58,24 @@ TEST_P(bf16_attention, computes_any_number_of_rows_and_keys) {
 }
 
 TEST_P(bf16_attention, computes_any_even_depth) {
-    for (std::int64_t depth = 2; depth <= 64; depth += 2)
-        check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, 67 - depth}));
-    for (const std::int64_t depth : {80, 128, 256})
-        check(bf16_case({1, 40, depth}, {1, 70, depth}, {1, 70, depth}));
+    for (const std::int64_t rows : {1, 3, 40}) {
+        for (std::int64_t depth = 2; depth <= 64; depth += 2)
+            check(bf16_case({1, rows, depth}, {1, 70, depth}, {1, 70, 67 - depth}));
+        for (const std::int64_t depth : {80, 128, 256})
+            check(bf16_case({1, rows, depth}, {1, 70, depth}, {1, 70, depth}));
+    }
+}
+
+// docs/decisions/0023-queries-are-columns-of-tiles.md explains the bound.
+TEST(bf16_panels, are_narrow_for_up_to_four_queries_on_amx) {
+    const kernel_table& table = test::emulated_tables().back();
+    for (const std::int64_t rows : {1, 4, 5}) {
+        const attention_case problem = bf16_case({1, rows, 8}, {1, 20, 8}, {1, 20, 8});
+        const attention_kernels& products = *make_tile_plan(problem.desc, table)->products;
+        EXPECT_EQ(&products, rows == 1   ? &table.attention_panel_of_1
+                             : rows == 4 ? &table.attention_panel_of_4
+                                         : &table.attention);
+    }
 }
 
 TEST_P(bf16_attention, computes_transposed_keys) {
@@ -111,7 +123,7 @@ TEST_P(bf16_attention, computes_keys_from_any_place_of_a_tile) {
 
 // On AMX, tiles of deep heads have 128 keys. Rules must give the same result as with narrow tiles.
 TEST_P(bf16_attention, computes_wide_tiles) {
-    const bool is_amx = GetParam()->target != GetParam()->base;
+    const bool is_amx = GetParam()->target == isa::amx;
     for (const std::int64_t keys : {1, 63, 64, 65, 127, 128, 129, 192, 300}) {
         attention_case problem = bf16_case({1, 200, 16}, {1, keys, 16}, {1, keys, 128});
         EXPECT_EQ(make_tile_plan(problem.desc, *GetParam())->tile_keys, is_amx ? 128 : 64);
